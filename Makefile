@@ -1,0 +1,44 @@
+# emu: everything it takes to install, run, test and measure it. `make` alone lists the targets.
+
+PYTHON ?=
+PROFILES = native,roce,roce-63,ndr
+SIZES = 64B,4KiB,64KiB,1MiB
+
+# Debian keeps ip, ifconfig and sysctl where an ordinary user's PATH does not look.
+export PATH := $(PATH):/usr/sbin:/sbin
+export PYTHON
+
+python = .venv/bin/python
+emu = .venv/bin/emu
+# Ordinary users' tests run inside a user namespace, where there is one to be had.
+pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all lint bench
+
+help:
+	@echo 'make install    system packages and .venv: whatever is missing'
+	@echo 'make demo       the main job: RDMA WRITEs over a leaf-spine fabric of namespaces, as a latency table'
+	@echo 'make test       lint, types and the test suite (test-all: the long tests too)'
+	@echo 'make lint       ruff and mypy'
+	@echo 'make bench      events, speed and memory'
+
+install:
+	@scripts/install.sh
+
+demo: install
+	@$(emu) latency --profile $(PROFILES) --sizes $(SIZES)
+
+test: lint
+	$(pytest) -m 'not long'
+
+test-all: lint
+	$(pytest)
+
+lint: install
+	@scripts/with-caches $(python) -m ruff check .
+	@scripts/with-caches $(python) -m ruff format --check .
+	@scripts/with-caches $(python) -m mypy
+
+bench: install
+	@$(python) -m tests.bench

@@ -1,0 +1,91 @@
+"""A switch: one table from destination to egress ports, cut-through or store-and-forward, queues without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from zlib import crc32
+
+from emu.devices.egress import EgressPort
+from emu.engine import Engine
+from emu.frame import Frame
+
+STORE_AND_FORWARD = "store_and_forward"
+CUT_THROUGH = "cut_through"
+_SPREAD = 0x9E3779B1  # 2^32 over the golden ratio: spreads nearby hashes over the ports
+
+
+class Switch:
+    """Forwards by destination address; where several ports lead on, the flow's hash picks one for all its frames."""
+
+    __slots__ = (
+        "_engine",
+        "_salt",
+        "_table",
+        "dropped",
+        "dropped_bytes",
+        "hop_latency_ps",
+        "name",
+        "ports",
+        "received",
+        "slow_to_fast",
+        "switching",
+    )
+
+    def __init__(
+        self, engine: Engine, name: str, *, hop_latency_ps: int, switching: str, slow_to_fast: str = CUT_THROUGH
+    ) -> None:
+        self._engine = engine
+        self._salt = crc32(name.encode())  # switches hash alike but not equally, or all would choose the same way
+        self._table: dict[int, tuple[EgressPort, ...]] = {}
+        self.name = name
+        self.hop_latency_ps = hop_latency_ps
+        self.switching = switching
+        self.slow_to_fast = slow_to_fast
+        self.ports: dict[int, EgressPort] = {}
+        self.received = 0
+        self.dropped: dict[str, int] = {}
+        self.dropped_bytes = 0
+
+    @property
+    def waits_for_last_bit(self) -> bool:
+        """Whether a frame is acted on only when all of it is in."""
+        return self.switching == STORE_AND_FORWARD
+
+    def install(self, table: Mapping[int, tuple[int, ...]]) -> None:
+        """Use this forwarding table: destination address to port numbers, all of equal distance."""
+        self._table = {to: tuple(self.ports[number] for number in numbers) for to, numbers in table.items()}
+
+    def choose(self, destination: int, path_hash: int) -> EgressPort | None:
+        """The egress for frames of that flow; None where the destination is unknown."""
+        ports = self._table.get(destination)
+        if not ports:
+            return None
+        if len(ports) == 1:
+            return ports[0]
+        return ports[(((path_hash ^ self._salt) * _SPREAD & 0xFFFFFFFF) >> 8) % len(ports)]
+
+    def receive(self, frame: Frame) -> None:
+        """A frame comes out of the pipeline: its first bit entered `hop_latency_ps` ago (its last, if stored)."""
+        self.received += 1
+        envelope = frame.envelope
+        port = self.choose(envelope.destination, envelope.path_hash)
+        if port is None or (frame.bad and self.switching == STORE_AND_FORWARD):
+            reason = "unknown_destination" if port is None else "bad_crc"
+            self.dropped[reason] = self.dropped.get(reason, 0) + 1
+            self.dropped_bytes += frame.wire_bytes
+            return
+        if self.switching == CUT_THROUGH:
+            late_ps = self._underrun_ps(frame, port)
+            if late_ps:
+                nic, serial, *rest = frame.parts
+                frame.parts = (nic, serial + late_ps, *rest)  # type: ignore[assignment]
+                self._engine.at(self._engine.now_ps + late_ps, port.enqueue, frame)
+                return
+        port.enqueue(frame)
+
+    def _underrun_ps(self, frame: Frame, port: EgressPort) -> int:
+        """How much later a frame from a slower link must start, so that its bits never run out on the way."""
+        ser_ps = port.serialization_ps(frame.wire_bytes)
+        if frame.ser_ps <= ser_ps:
+            return 0
+        return frame.ser_ps if self.slow_to_fast == STORE_AND_FORWARD else frame.ser_ps - ser_ps

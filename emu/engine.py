@@ -1,0 +1,175 @@
+"""The clock, the event queue, timers, coroutines and named randomness: everything that decides what happens next."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Generator
+from heapq import heappop, heappush
+from typing import Any
+
+from emu.errors import InvariantBroken
+
+Action = Callable[[Any], object]
+
+
+class Engine:
+    """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled."""
+
+    __slots__ = ("_queue", "_sequence", "_stopped", "events_run", "now_ps", "on_progress", "tasks")
+
+    def __init__(self) -> None:
+        self.now_ps = 0
+        self.events_run = 0
+        self.tasks = 0  # coroutines still running: the run ends when the last one returns
+        self.on_progress: Callable[[], object] | None = None  # called now and then, for a progress bar
+        self._queue: list[tuple[int, int, Action, Any]] = []
+        self._sequence = 0
+        self._stopped = False
+
+    def at(self, when_ps: int, action: Action, argument: Any = None) -> None:
+        """Call `action(argument)` at `when_ps`, which may not lie in the past."""
+        if when_ps < self.now_ps:
+            raise InvariantBroken(f"an event for {when_ps} ps was scheduled at {self.now_ps} ps")
+        self._sequence += 1
+        heappush(self._queue, (when_ps, self._sequence, action, argument))
+
+    def run(self, until_ps: int | None = None) -> None:
+        """Run until the traffic is done, nothing is left to do, or `until_ps` has come (its events included)."""
+        queue = self._queue
+        limit_ps = until_ps if until_ps is not None else 1 << 100
+        self._stopped = False
+        while queue and not self._stopped:
+            budget = 4096  # events between two looks at the outside world
+            while budget and queue and not self._stopped:
+                if queue[0][0] > limit_ps:
+                    self.now_ps = limit_ps
+                    self.events_run += 4096 - budget
+                    return
+                self.now_ps, _, action, argument = heappop(queue)
+                action(argument)
+                budget -= 1
+            self.events_run += 4096 - budget
+            if self.on_progress is not None:
+                self.on_progress()
+
+    def stop(self) -> None:
+        """End `run` after the present event."""
+        self._stopped = True
+
+    def pending(self, kind: type) -> list[Any]:
+        """The arguments of that type in events still to come: what conservation counts as in flight."""
+        return [argument for *_, argument in self._queue if isinstance(argument, kind)]
+
+    def spawn(self, coroutine: Coroutine[Future, Any, Any]) -> Task:
+        """Start a workload's coroutine at the present instant; `await` the task for its result."""
+        task = Task(self, coroutine)
+        self.tasks += 1
+        self.at(self.now_ps, task.step)
+        return task
+
+    def sleep(self, duration_ps: int) -> Future:
+        """Await this to go on `duration_ps` later."""
+        future = Future()
+        self.at(self.now_ps + duration_ps, future.resolve)
+        return future
+
+
+class Future:
+    """Something a coroutine can wait for; resolved once, with a value."""
+
+    __slots__ = ("_waiters", "done", "value")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.value: Any = None
+        self._waiters: list[Action] = []
+
+    def resolve(self, value: Any = None) -> None:
+        """Let everyone who waits go on, now."""
+        if self.done:
+            return
+        self.done, self.value = True, value
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(value)
+
+    def when_done(self, action: Action) -> None:
+        """Call `action(value)` once this is resolved (at once if it is)."""
+        if self.done:
+            action(self.value)
+        else:
+            self._waiters.append(action)
+
+    def __await__(self) -> Generator[Future, Any, Any]:
+        if not self.done:
+            yield self
+        return self.value
+
+
+class Task(Future):
+    """A running coroutine; resolved with what it returns. An exception in it leaves `Engine.run`."""
+
+    __slots__ = ("_coroutine", "_engine")
+
+    def __init__(self, engine: Engine, coroutine: Coroutine[Future, Any, Any]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._coroutine = coroutine
+
+    def step(self, value: Any) -> None:
+        """Run the coroutine up to its next await."""
+        try:
+            awaited = self._coroutine.send(value)
+        except StopIteration as stop:
+            self._engine.tasks -= 1
+            self.resolve(stop.value)
+            if self._engine.tasks == 0:
+                self._engine.stop()
+            return
+        awaited.when_done(self.step)
+
+
+class Timer:
+    """One deadline that is moved, not cancelled: a wake-up that comes too early sleeps again, a stopped one is idle."""
+
+    __slots__ = ("_action", "_due_ps", "_engine", "_wake_ps")
+
+    def __init__(self, engine: Engine, action: Callable[[], object]) -> None:
+        self._engine = engine
+        self._action = action
+        self._due_ps = -1  # -1: stopped
+        self._wake_ps = -1  # when the earliest scheduled wake-up comes; -1: none is scheduled
+
+    def start(self, due_ps: int) -> None:
+        """Call the action at `due_ps`, whatever was set before."""
+        self._due_ps = due_ps
+        if self._wake_ps < 0 or due_ps < self._wake_ps:
+            self._wake_ps = due_ps
+            self._engine.at(due_ps, self._wake, due_ps)
+
+    def stop(self) -> None:
+        """Forget the deadline."""
+        self._due_ps = -1
+
+    @property
+    def running(self) -> bool:
+        """Whether a deadline is set."""
+        return self._due_ps >= 0
+
+    def _wake(self, wake_ps: int) -> None:
+        if wake_ps != self._wake_ps:
+            return  # an earlier wake-up took over
+        self._wake_ps = -1
+        if self._due_ps < 0:
+            return
+        if wake_ps < self._due_ps:
+            self._wake_ps = self._due_ps
+            self._engine.at(self._due_ps, self._wake, self._due_ps)
+            return
+        self._due_ps = -1
+        self._action()
+
+
+def stream(seed: int, purpose: str) -> random.Random:
+    """A generator of its own for each purpose, so that a new user of randomness shifts no other's numbers."""
+    return random.Random(f"{seed}/{purpose}")

@@ -1,0 +1,98 @@
+"""Watches a run through its taps and adds up: latencies, where the time went, flows. Keeps nothing of a frame."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Protocol
+
+from emu.errors import InvariantBroken
+from emu.frame import Message
+from emu.taps import Taps
+
+PARTS = ("nic", "serialization", "propagation", "switching", "queueing", "control_frame_wait", "flow_control_wait")
+
+
+class Flow:
+    """One queue pair's messages to its peer. Times in picoseconds, -1 where there is none."""
+
+    __slots__ = ("bytes", "failed", "finish_ps", "messages", "retransmitted", "start_ps")
+
+    def __init__(self) -> None:
+        self.start_ps = -1
+        self.finish_ps = -1  # the last message's data was visible
+        self.messages = 0
+        self.bytes = 0
+        self.failed = 0
+        self.retransmitted = 0
+
+
+class FlowKey(Protocol):
+    """What a message's `flow` is to measurement: something to group by."""
+
+    def __hash__(self) -> int: ...
+
+
+FloorOf = Callable[[Message], int]
+
+
+class Measurement:
+    """Everything a result says about messages. 24 bytes a message is all that grows with a run."""
+
+    def __init__(self, taps: Taps, floor_ps: FloorOf, on_message: Callable[[Message], object] | None = None) -> None:
+        self.latency_ps: array[int] = array("q")  # posting to visible at the destination
+        self.fabric_ps: array[int] = array("q")  # first bit out to last bit in
+        self.completion_ps: array[int] = array("q")  # posting to CQE seen
+        self.parts_ps = [0] * len(PARTS)
+        self.flows: dict[FlowKey, Flow] = {}
+        self.posted = self.delivered = self.completed = self.failed = 0
+        self.completed_bytes = 0
+        self.statuses: dict[str, int] = {}
+        self._floor_ps = floor_ps
+        self._on_message = on_message
+        taps.message_posted = self._posted
+        taps.message_delivered = self._delivered
+        taps.message_completed = self._completed
+
+    def _posted(self, message: Message) -> None:
+        self.posted += 1
+        flow = self.flows.get(message.flow)
+        if flow is None:
+            flow = self.flows[message.flow] = Flow()
+            flow.start_ps = message.posted_ps
+
+    def _delivered(self, message: Message) -> None:
+        latency_ps = message.delivered_ps - message.posted_ps
+        if sum(message.parts) != latency_ps:
+            raise InvariantBroken(
+                f"message {message.number}: the parts {message.parts} do not add up to its latency of {latency_ps} ps"
+            )
+        floor_ps = self._floor_ps(message)
+        if latency_ps < floor_ps:
+            raise InvariantBroken(
+                f"message {message.number}: {latency_ps} ps is faster than its physical floor of {floor_ps} ps"
+            )
+        self.delivered += 1
+        self.latency_ps.append(latency_ps)
+        self.fabric_ps.append(message.last_bit_ps - message.first_bit_ps)
+        totals = self.parts_ps
+        for place, part_ps in enumerate(message.parts):
+            totals[place] += part_ps
+        flow = self.flows[message.flow]
+        flow.finish_ps = message.delivered_ps
+        flow.messages += 1
+        flow.bytes += message.size_bytes
+
+    def _completed(self, message: Message) -> None:
+        flow = self.flows[message.flow]
+        flow.retransmitted += message.retransmitted
+        if message.status == "SUCCESS":
+            self.completed += 1
+            self.completed_bytes += message.size_bytes
+            self.completion_ps.append(message.completed_ps - message.posted_ps)
+        else:
+            self.failed += 1
+            flow.failed += 1
+            self.statuses[message.status] = self.statuses.get(message.status, 0) + 1
+        if self._on_message:
+            self._on_message(message)

@@ -1,0 +1,115 @@
+"""The result of a run as one dictionary: the keys of docs/results.md, units in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, cast
+
+from emu.measure.measurement import PARTS, Flow, Measurement
+from emu.measure.percentile import summary_ns
+from emu.units import NS
+from emu.verbs import QP
+
+SCHEMA = 1
+WALL_CLOCK_KEYS = ("wall_s", "frame_hops_per_s", "peak_rss_mb", "build_s")
+"""Keys under `run` that may differ between two runs of one scenario; so may `wire`."""
+
+
+class LinkCount(NamedTuple):
+    """What one direction of a link carried."""
+
+    name: str
+    source: str
+    destination: str
+    tx_frames: int
+    tx_bytes: int
+    busy_ps: int
+    max_queue_bytes: int
+    dropped: int
+
+
+def messages(measurement: Measurement) -> dict[str, Any]:
+    """The `messages` key, with `completion_latency_ns` beside the contract's."""
+    return {
+        "posted": measurement.posted,
+        "completed": measurement.completed,
+        "failed": measurement.failed,
+        "bytes": measurement.completed_bytes,
+        "latency_ns": summary_ns(measurement.latency_ps),
+        "completion_latency_ns": summary_ns(measurement.completion_ps),
+        "statuses": dict(sorted(measurement.statuses.items())),
+    }
+
+
+def breakdown(measurement: Measurement) -> dict[str, Any]:
+    """`breakdown_ns` (means a message), `breakdown_ps_total` (sums) and `breakdown_detail`."""
+    total = dict(zip(PARTS, measurement.parts_ps, strict=True))
+    control_ps = total.pop("control_frame_wait")
+    total["queueing"] += control_ps
+    total = {"host": 0, **total, "total": sum(total.values())}
+    count = max(measurement.delivered, 1)
+    return {
+        "breakdown_ns": {name: value / count / NS for name, value in total.items()},
+        "breakdown_ps_total": total,
+        "breakdown_detail": {
+            "queueing.behind_control_frames_ns": control_ps / count / NS,
+            "queueing.behind_control_frames_ps_total": control_ps,
+        },
+    }
+
+
+def flows(measurement: Measurement, ideal_ps: Mapping[QP, int]) -> list[dict[str, Any]]:
+    """The `flows` key: one entry a queue pair, in the order of their first posts."""
+    return [_flow(cast(QP, qp), flow, ideal_ps.get(cast(QP, qp), 0)) for qp, flow in measurement.flows.items()]
+
+
+def _flow(qp: QP, flow: Flow, ideal_ps: int) -> dict[str, Any]:
+    fct_ps = flow.finish_ps - flow.start_ps if flow.finish_ps >= 0 else 0
+    return {
+        "src": qp.pd.context.name,
+        "dst": qp.peer.pd.context.name if qp.peer else "",
+        "qp": qp.qp_num,
+        "messages": flow.messages,
+        "bytes": flow.bytes,
+        "start_ns": flow.start_ps / NS,
+        "finish_ns": max(flow.finish_ps, 0) / NS,
+        "fct_ns": fct_ps / NS,
+        "ideal_fct_ns": ideal_ps / NS,
+        "slowdown": fct_ps / ideal_ps if ideal_ps else 0.0,
+        "retransmitted": flow.retransmitted,
+        "failed": flow.failed,
+    }
+
+
+def links(counts: Iterable[LinkCount], virtual_ps: int) -> list[dict[str, Any]]:
+    """The `links` key: one entry a direction. `tx_bytes` are wire bytes, gaps and framing overhead included."""
+    return [
+        {
+            "name": link.name,
+            "from": link.source,
+            "to": link.destination,
+            "tx_frames": link.tx_frames,
+            "tx_bytes": link.tx_bytes,
+            "utilization": link.busy_ps / virtual_ps if virtual_ps else 0.0,
+            "paused_ns": 0.0,
+            "credit_wait_ns": 0.0,
+            "pause_frames": 0,
+            "credit_frames": 0,
+            "max_queue_bytes": link.max_queue_bytes,
+            "ecn_marked": 0,
+            "dropped": link.dropped,
+        }
+        for link in counts
+    ]
+
+
+def rate_per_s(count: int, wall_s: float) -> float:
+    """Whole units a second of wall time."""
+    return round(count / wall_s) if wall_s > 0 else 0
+
+
+def comparable(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result without what may differ between wires and between runs."""
+    rest = {key: value for key, value in result.items() if key != "wire"}
+    rest["run"] = {key: value for key, value in result["run"].items() if key not in WALL_CLOCK_KEYS}
+    return rest

@@ -1,0 +1,134 @@
+"""Joins what was measured, counted and resolved into a run's result."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from typing import Any, cast
+
+from emu.conservation import FrameCount
+from emu.devices.egress import EgressPort
+from emu.engine import Engine
+from emu.fabric import Fabric
+from emu.measure import result
+from emu.measure.measurement import Measurement
+from emu.measure.result import LinkCount
+from emu.route import Routes
+from emu.scenario.model import Scenario
+from emu.units import NS
+from emu.verbs import QP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """Wall-clock figures of a run, in seconds."""
+
+    build_s: float
+    run_s: float
+
+
+def build(
+    scenario: Scenario,
+    fabric: Fabric,
+    routes: Routes,
+    measurement: Measurement,
+    engine: Engine,
+    count: FrameCount,
+    *,
+    wire: str,
+    complete: bool,
+    wall: Wall,
+) -> dict[str, Any]:
+    """The result dictionary; `expect` is filled in here too, since it looks at all the rest."""
+    ideal = {cast(QP, qp): routes.floor_ps(cast(QP, qp), flow.bytes) for qp, flow in measurement.flows.items()}
+    foreign = sum(each.foreign for each in fabric.wires)
+    outcome: dict[str, Any] = {
+        "schema": result.SCHEMA,
+        "complete": complete,
+        "scenario": scenario.resolved(),
+        "seed": scenario.run.seed,
+        "wire": wire,
+        "virtual_ns": engine.now_ps / NS,
+        "deterministic": True,
+        "disturbed": any(each.disturbed for each in fabric.wires),
+        "run": _run(fabric, engine, wall),
+        "frames": {
+            "sent": count.sent,
+            "delivered": count.delivered,
+            "lost_on_wire": count.lost_on_wire,
+            "on_the_way": count.on_the_way,
+            "foreign": foreign,
+        },
+        "drops": _drops(fabric),
+        "messages": result.messages(measurement),
+        "fabric_latency_ns": result.summary_ns(measurement.fabric_ps),
+        **result.breakdown(measurement),
+        "flows": result.flows(measurement, ideal),
+        "links": result.links(_links(fabric), engine.now_ps),
+        "fairness": {"jain": 0.0},
+        "expect": [],
+        "warnings": _warnings(fabric, measurement),
+        "provenance": provenance(scenario),
+    }
+    outcome["expect"] = [_expectation(each, outcome) for each in scenario.expect]
+    return outcome
+
+
+def provenance(scenario: Scenario) -> dict[str, list[str]]:
+    """What the figures rest on: `path = value` for each input that is calibrated or assumed, and for the rest too."""
+    kinds: dict[str, list[str]] = {"calibrated": [], "assumed": []}
+    for path, origin in sorted(scenario.provenance.items()):
+        kinds.setdefault(origin.kind, []).append(f"{path} = {origin.value}")
+    return kinds
+
+
+def _run(fabric: Fabric, engine: Engine, wall: Wall) -> dict[str, Any]:
+    ports = [port for _, port in fabric.links.values()]
+    frame_hops = sum(port.data_frames for port in ports)
+    return {
+        "wall_s": round(wall.run_s, 4),
+        "events": engine.events_run,
+        "frame_hops": frame_hops,
+        "control_frame_hops": sum(port.control_frames for port in ports),
+        "frame_hops_per_s": result.rate_per_s(frame_hops, wall.run_s),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "build_s": round(wall.build_s, 4),
+    }
+
+
+def _drops(fabric: Fabric) -> dict[str, Any]:
+    """Frames thrown away, by reason. None for want of room: queues have no bound yet."""
+    reasons: dict[str, int] = {}
+    for device in (*fabric.switches.values(), *fabric.nics.values()):
+        for reason, number in device.dropped.items():
+            reasons[reason] = reasons.get(reason, 0) + number
+    return {"lossless": 0, "lossy": 0, "by_reason": dict(sorted(reasons.items()))}
+
+
+def _links(fabric: Fabric) -> list[LinkCount]:
+    return [
+        LinkCount(
+            name=name,
+            source=link.a.node if name == link.name else link.b.node,
+            destination=link.b.node if name == link.name else link.a.node,
+            tx_frames=port.data_frames + port.control_frames,
+            tx_bytes=port.tx_bytes,
+            busy_ps=port.busy_ps,
+            max_queue_bytes=port.queue.max_held_bytes if isinstance(port, EgressPort) else 0,
+            dropped=port.lost_frames,
+        )
+        for name, (link, port) in fabric.links.items()
+    ]
+
+
+def _warnings(fabric: Fabric, measurement: Measurement) -> list[str]:
+    warnings = [warning for wire in fabric.wires for warning in wire.warnings]
+    if measurement.failed:
+        statuses = ", ".join(f"{number} {name}" for name, number in sorted(measurement.statuses.items()))
+        warnings.append(f"{measurement.failed} messages failed: {statuses}")
+    return warnings
+
+
+def _expectation(expectation: Any, outcome: dict[str, Any]) -> dict[str, Any]:
+    holds, value = expectation.evaluate(outcome)
+    return {"text": expectation.text, "holds": holds, "value": value}

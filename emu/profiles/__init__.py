@@ -1,0 +1,1 @@
+"""Profiles: parameters with their sources; read by emu.scenario.profile."""

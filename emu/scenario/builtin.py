@@ -1,0 +1,29 @@
+"""The built-in scenarios: the files of traffic/scenarios, by name."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+_PACKAGE = "traffic.scenarios"
+
+
+def names() -> list[str]:
+    """Their names, sorted."""
+    found = (file.name for file in files(_PACKAGE).iterdir())
+    return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
+
+
+def text(name: str) -> str:
+    """The file's text; `name` is one of `names()`."""
+    return (files(_PACKAGE) / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def description(name: str) -> str:
+    """The comment the file begins with."""
+    first = text(name).lstrip("\ufeff").splitlines()[:1]
+    return first[0].lstrip("# ").strip() if first and first[0].startswith("#") else ""
+
+
+def descriptions() -> dict[str, str]:
+    """Each name with its description."""
+    return {name: description(name) for name in names()}

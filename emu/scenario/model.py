@@ -1,0 +1,104 @@
+"""The scenario, resolved and frozen: what to build, what to send through it, what to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr, WithJsonSchema, model_validator
+
+from emu.errors import ScenarioError
+from emu.scenario.expect import Expectation
+from emu.scenario.fabric import Fabric
+from emu.scenario.field import Model, Name, NotYet, Time, nearest, refuse, show, whole
+from emu.scenario.graph import Graph, GraphLink
+from emu.scenario.host import Host, Nic
+from emu.scenario.provenance import Provenance
+from emu.scenario.topology import LeafSpine, Line
+from emu.scenario.traffic import AllToAll, Traffic, Write
+
+__all__ = [
+    "AllToAll",
+    "Expectation",
+    "Fabric",
+    "Graph",
+    "GraphLink",
+    "Host",
+    "LeafSpine",
+    "Line",
+    "Nic",
+    "Provenance",
+    "Run",
+    "Scenario",
+    "Traffic",
+    "Write",
+]
+
+
+class Run(Model):
+    """`seed` of every random stream; `until`: when to stop at the latest."""
+
+    seed: Annotated[int, *whole(0, 2**63 - 1)] = 1
+    until_ps: Time | None = Field(default=None, alias="until")
+
+
+def _read_expectation(value: object) -> Expectation:
+    if isinstance(value, Expectation):
+        return value
+    if not isinstance(value, str):
+        raise refuse(f"{show(value)} is no expectation: write text like 'drops.lossless == 0'")
+    try:
+        return Expectation.parse(value)
+    except ScenarioError as error:
+        raise refuse(str(error)) from None
+
+
+ExpectationText = Annotated[
+    Expectation,
+    BeforeValidator(_read_expectation),
+    PlainSerializer(lambda expectation: expectation.text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^.+(==|!=|<=|>=|<|>).+$"}),
+]
+
+
+class Scenario(Model):
+    """One run, resolved: everything the profile gives filled in."""
+
+    name: Name
+    fabric: Fabric
+    host: Host
+    traffic: tuple[Traffic, ...]
+    faults: NotYet = ()
+    inject: NotYet = ()
+    run: Run = Run()
+    capture: NotYet = ()
+    expect: tuple[ExpectationText, ...] = ()
+
+    _provenance: Mapping[str, Provenance] = PrivateAttr(default_factory=dict)
+
+    @property
+    def provenance(self) -> Mapping[str, Provenance]:
+        """Where each of the profile's values comes from, by path such as `fabric.hop_latency`."""
+        return self._provenance
+
+    def with_provenance(self, provenance: Mapping[str, Provenance]) -> Self:
+        """The same scenario, knowing where its values come from."""
+        copy = self.model_copy()
+        copy._provenance = dict(provenance)
+        return copy
+
+    def resolved(self) -> dict[str, Any]:
+        """As a file would have it, defaults filled in and quantities as text; loads again to an equal scenario."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @model_validator(mode="after")
+    def _check_hosts(self) -> Self:
+        hosts = self.fabric.topology.host_names()
+        known = set(hosts)
+        for place, traffic in enumerate(self.traffic):
+            for number, pair in enumerate(traffic.pairs if isinstance(traffic, Write) else ()):
+                for side, host in enumerate(pair):
+                    if host not in known:
+                        reason = f"unknown host {show(host)}{nearest(host, hosts)}"
+                        raise refuse(reason, "traffic", place, "pairs", number, side)
+        return self

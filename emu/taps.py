@@ -1,0 +1,19 @@
+"""What a run lets measurement see: callables that cost one truth test where nobody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emu.frame import Frame, Message
+
+
+class Taps:
+    """Each tap is None until somebody watches. Times are picoseconds."""
+
+    __slots__ = ("frame_sent", "message_completed", "message_delivered", "message_posted")
+
+    def __init__(self) -> None:
+        self.message_posted: Callable[[Message], object] | None = None
+        self.message_delivered: Callable[[Message], object] | None = None  # visible at the destination
+        self.message_completed: Callable[[Message], object] | None = None  # its CQE seen, good or bad
+        self.frame_sent: Callable[[int, str, Frame], object] | None = None  # time, link, frame: first bit leaves

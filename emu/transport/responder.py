@@ -1,0 +1,128 @@
+"""The responder of a reliable connection: request frames in, bytes into memory, acknowledgements out.
+
+A machine without I/O. IBTA vol. 1, 9.7.4 and 9.9: one NAK for a gap and then silence until it is filled,
+duplicates acknowledged again and otherwise ignored, keys, bounds and rights checked before any byte is written.
+"""
+
+from __future__ import annotations
+
+from emu import opcodes
+from emu.frame import Envelope, Frame
+from emu.transport.memory import Access, MemoryRegion, MemoryTable
+from emu.transport.psn import PSN_MASK, expand
+from emu.transport.syndrome import (
+    ACK_NO_CREDIT_INFORMATION,
+    NAK_INVALID_REQUEST,
+    NAK_PSN_SEQUENCE_ERROR,
+    NAK_REMOTE_ACCESS_ERROR,
+)
+
+MSN_MASK = 0xFFFFFF
+
+Answer = tuple[int, int, int]
+"""PSN, syndrome and MSN of an acknowledgement that is owed."""
+
+_STARTS = frozenset({opcodes.WRITE_FIRST, opcodes.WRITE_ONLY})
+_ENDS = frozenset({opcodes.WRITE_LAST, opcodes.WRITE_ONLY})
+_WRITES = _STARTS | _ENDS | {opcodes.WRITE_MIDDLE}
+
+
+class Responder:
+    """One receive side. `message_done` says whether the last frame taken was the end of a message."""
+
+    __slots__ = (
+        "_addr",
+        "_expected",
+        "_left_bytes",
+        "_memory",
+        "_mtu_bytes",
+        "_msn",
+        "_nak_sent",
+        "_region",
+        "failed",
+        "message_done",
+    )
+
+    def __init__(self, memory: MemoryTable, path_mtu_bytes: int, first_psn: int = 0) -> None:
+        self._memory = memory
+        self._mtu_bytes = path_mtu_bytes
+        self._expected = first_psn
+        self._msn = 0
+        self._nak_sent = False
+        self._region: MemoryRegion | None = None  # of the message being received; None between messages
+        self._addr = 0
+        self._left_bytes = 0
+        self.failed = False
+        self.message_done = False
+
+    def on_request(self, frame: Frame) -> Answer | None:
+        """Take a request frame; returns the acknowledgement owed for it, if any."""
+        self.message_done = False
+        if self.failed:
+            return None
+        number = expand(frame.psn, self._expected)
+        if number != self._expected:
+            return self._out_of_order(number)
+        self._nak_sent = False
+        refusal = self._execute(frame)
+        if refusal:
+            self.failed = True
+            return (self._expected & PSN_MASK, refusal, self._msn)
+        self._expected += 1
+        if frame.opcode in _ENDS:
+            self._msn = (self._msn + 1) & MSN_MASK
+            self.message_done = True
+        if frame.ack_request:
+            return (number & PSN_MASK, ACK_NO_CREDIT_INFORMATION, self._msn)
+        return None
+
+    def _out_of_order(self, number: int) -> Answer | None:
+        if number < self._expected:  # a duplicate: say again how far we are
+            return ((self._expected - 1) & PSN_MASK, ACK_NO_CREDIT_INFORMATION, self._msn)
+        if self._nak_sent:
+            return None
+        self._nak_sent = True
+        return (self._expected & PSN_MASK, NAK_PSN_SEQUENCE_ERROR, self._msn)
+
+    def _execute(self, frame: Frame) -> int:
+        """Write the frame's bytes; returns the NAK syndrome where that may not be, else 0."""
+        opcode, payload = frame.opcode, frame.payload
+        length = len(payload)
+        starts, ends = opcode in _STARTS, opcode in _ENDS
+        if opcode not in _WRITES or starts == (self._region is not None):
+            return NAK_INVALID_REQUEST
+        if starts:
+            refusal = self._begin(frame)
+            if refusal:
+                return refusal
+        wrong_length = length != self._left_bytes if ends else length != self._mtu_bytes
+        if wrong_length or length > self._mtu_bytes or (not ends and length >= self._left_bytes):
+            self._region = None
+            return NAK_INVALID_REQUEST
+        if length and self._region is not None:
+            self._region.slice(self._addr, length)[:] = payload
+        self._addr += length
+        self._left_bytes -= length
+        if ends:
+            self._region = None
+        return 0
+
+    def _begin(self, frame: Frame) -> int:
+        if frame.reth is None:
+            return NAK_INVALID_REQUEST
+        addr, rkey, length = frame.reth
+        self._addr, self._left_bytes = addr, length
+        if length == 0:
+            self._region = _NOWHERE  # a write of nothing checks no key (IBTA vol. 1, 9.7.4.1.5)
+            return 0
+        self._region = self._memory.find(rkey, addr, length, Access.REMOTE_WRITE)
+        return 0 if self._region is not None else NAK_REMOTE_ACCESS_ERROR
+
+
+_NOWHERE = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)
+
+
+def acknowledge(envelope: Envelope, answer: Answer) -> Frame:
+    """The frame that carries an answer to the peer."""
+    psn, syndrome, msn = answer
+    return Frame(envelope, opcodes.ACKNOWLEDGE, psn, aeth=(syndrome, msn))

@@ -1,0 +1,25 @@
+"""What a wire is: one direction of one link, carrying frames' bytes; when they arrive is not its business."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from emu.frame import Frame
+
+
+class Wire(Protocol):
+    """Send at the instant the first bit leaves; receive when the frame is due at the far end."""
+
+    foreign: int  # frames seen here that nobody in the model sent
+    lost: int  # frames that did not come out, refused sends included
+    disturbed: bool  # whether anything outside the model touched this wire
+    warnings: list[str]
+
+    def send(self, frame: Frame) -> bool:
+        """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now."""
+
+    def receive(self, frame: Frame) -> Frame | None:
+        """The frame that is due, as its bytes came out: itself, or parsed anew if changed, or None if lost."""
+
+    def finish(self) -> None:
+        """After a run: read on, count what nobody sent, and check that the kernel dropped nothing."""

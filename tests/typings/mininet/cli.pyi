@@ -1,0 +1,19 @@
+from cmd import Cmd
+from typing import IO, Any
+
+from mininet.net import Mininet
+
+class CLI(Cmd):
+    mn: Mininet
+    locals: dict[str, Any]
+    inputFile: Any
+    readlineInited: bool
+    def __init__(
+        self, mininet: Mininet, stdin: IO[str] = ..., script: str | None = None, *args: Any, **kwargs: Any
+    ) -> None: ...
+    @classmethod
+    def initReadline(cls) -> None: ...
+    def run(self) -> None: ...
+    def getLocals(self) -> dict[str, Any]: ...
+    def isatty(self) -> bool: ...
+    def do_help(self, line: str) -> None: ...

@@ -1,0 +1,1 @@
+"""What runs over the fabric: frame formats, workloads and ready-made scenarios."""

@@ -1,0 +1,44 @@
+"""Scapy packet classes for RoCEv2, RoCEv1 and native InfiniBand: what each frame is, bit by bit.
+
+    Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / BTH(opcode=WRITE_ONLY) / RETH(dmalen=5) / Payload(b"hello")
+
+builds a whole frame: padding, lengths and ICRC are filled in. Dissected, payload, padding and ICRC are layers."""
+
+from traffic.layers.binding import bind
+from traffic.layers.bth import BTH
+from traffic.layers.extensions import (
+    AETH,
+    DETH,
+    FETH,
+    IETH,
+    RETH,
+    XRCETH,
+    AtomicAckETH,
+    AtomicETH,
+    CNPReserved,
+    ImmDt,
+)
+from traffic.layers.infiniband import GRH, LRH
+from traffic.layers.trailer import ICRC, VCRC, Pad, Payload
+
+__all__ = [
+    "AETH",
+    "BTH",
+    "DETH",
+    "FETH",
+    "GRH",
+    "ICRC",
+    "IETH",
+    "LRH",
+    "RETH",
+    "VCRC",
+    "XRCETH",
+    "AtomicAckETH",
+    "AtomicETH",
+    "CNPReserved",
+    "ImmDt",
+    "Pad",
+    "Payload",
+]
+
+bind()

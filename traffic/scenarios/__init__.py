@@ -1,0 +1,1 @@
+"""Ready-made scenario files; read by emu.scenario.builtin."""
