@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from emu.addresses import Address
 from emu.devices.egress import EgressPort
 from emu.devices.nic import Nic, NicTiming
@@ -12,7 +14,6 @@ from emu.errors import ScenarioError
 from emu.frame import Envelope
 from emu.framing.native import NativeFraming
 from emu.framing.roce import RoceFraming
-from emu.lab.lab import Lab
 from emu.scenario.model import Scenario
 from emu.subnet import Subnet
 from emu.taps import Taps
@@ -22,6 +23,8 @@ from emu.verbs import Context
 from emu.wire.base import Wire
 
 Framing = RoceFraming | NativeFraming
+Wires = Callable[[Link, Framing], tuple[Wire, Wire]]
+"""The two directions of a link, a to b and b to a."""
 
 
 def framing_of(scenario: Scenario) -> Framing:
@@ -31,16 +34,16 @@ def framing_of(scenario: Scenario) -> Framing:
 
 
 class Fabric:
-    """All devices of one run. With a lab, frames cross its veth pairs; without, they are handed over in memory."""
+    """All devices of one run. With `wires` frames cross those; without, they are handed over in memory."""
 
-    def __init__(self, engine: Engine, scenario: Scenario, topology: Topology, taps: Taps, lab: Lab | None) -> None:
+    def __init__(self, engine: Engine, scenario: Scenario, topology: Topology, taps: Taps, wires: Wires | None) -> None:
         self.topology = topology
         self.nics: dict[str, Nic] = {}
         self.switches: dict[str, Switch] = {}
         self.links: dict[str, tuple[Link, Port]] = {}  # by name of the direction
         self.contexts: dict[str, Context] = {}
         self.wires: list[Wire] = []
-        self._engine, self._scenario, self._taps, self._lab = engine, scenario, taps, lab
+        self._engine, self._scenario, self._taps, self._wires = engine, scenario, taps, wires
         self._framing = framing_of(scenario)
         self._subnet = Subnet(topology)
         tables = self._subnet.tables()
@@ -121,8 +124,8 @@ class Fabric:
 
     def _join(self, link: Link) -> None:
         wires: tuple[Wire | None, Wire | None] = (None, None)
-        if self._lab is not None:
-            wires = self._lab.wires(link, self._framing)
+        if self._wires is not None:
+            wires = self._wires(link, self._framing)
         for name, here, there, wire in (
             (link.name, link.a, link.b, wires[0]),
             (reverse_name(link), link.b, link.a, wires[1]),

@@ -15,9 +15,8 @@ import topologies
 from emu import conservation, outcome
 from emu.engine import Engine
 from emu.errors import ScenarioError
-from emu.fabric import Fabric
+from emu.fabric import Fabric, Wires
 from emu.frame import Message
-from emu.lab.lab import Lab
 from emu.measure.measurement import Measurement
 from emu.route import Routes
 from emu.scenario.model import Scenario
@@ -58,10 +57,8 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     topology = topology_of(scenario)
     engine, taps = Engine(), Taps()
     with ExitStack() as undo:
-        lab = None
-        if options.wire == "veth":
-            lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
-        fabric = Fabric(engine, scenario, topology, taps, lab)
+        wires = _lay(topology, options, undo) if options.wire == "veth" else None
+        fabric = Fabric(engine, scenario, topology, taps, wires)
         routes = Routes(fabric, scenario)
         measurement = Measurement(taps, routes.message_floor_ps, options.on_message)
         cluster = Cluster(engine, fabric.contexts, scenario.run.seed)
@@ -88,6 +85,14 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             complete=engine.tasks == 0,
             wall=wall,
         )
+
+
+def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
+    """Build the namespaces and the veth pairs; `undo` takes them down."""
+    from emu.lab.lab import Lab  # noqa: PLC0415 - a run in memory needs none of what this loads
+
+    lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
+    return lab.wires
 
 
 def _watch(engine: Engine, measurement: Measurement, options: Options) -> None:

@@ -14,7 +14,7 @@ ROOF = 10
 FLOORS: dict[int, str] = {
     ROOF: "emu emu.cli emu.__main__",
     9: "emu.harness emu.lab.live emu.course",
-    8: "emu.run emu.route emu.conservation",
+    8: "emu.run emu.route emu.conservation emu.outcome",
     7: "emu.fabric traffic.workloads emu.report",
     6: "emu.verbs emu.measure emu.lab",
     5: "emu.devices",

@@ -174,12 +174,12 @@ def test_mininet_imports_without_the_old_distutils() -> None:
 
 
 @pytest.mark.long
-def test_the_stubs_of_mininet_agree_with_it() -> None:
+def test_the_stubs_of_mininet_agree_with_it(tmp_path: Path) -> None:
     modules = [f"mininet.{path.stem}" for path in (ROOT / "tests/typings/mininet").glob("[a-z]*.pyi")]
     result = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", "--ignore-missing-stub", "--concise", *modules],
         env=os.environ | {"MYPYPATH": str(ROOT / "tests/typings")},
-        cwd=tempfile.gettempdir(),
+        cwd=tmp_path,  # mypy.stubtest keeps its cache where it runs
         capture_output=True,
         text=True,
         check=False,

@@ -5,9 +5,9 @@ only when bytes are needed at all."""
 
 from functools import cache
 
+from emu.crc import ICRC_BYTES, VCRC_BYTES
+
 A_AND_PSN_BYTES = 4  # BTH's last word, which every frame has its own of
-ICRC_BYTES = 4
-VCRC_BYTES = 2
 ZERO_MAC = "00:00:00:00:00:00"
 
 

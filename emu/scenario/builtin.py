@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-_PACKAGE = "traffic.scenarios"
+_FOLDER = files("traffic") / "scenarios"
 
 
 def names() -> list[str]:
     """Their names, sorted."""
-    found = (file.name for file in files(_PACKAGE).iterdir())
+    found = (file.name for file in _FOLDER.iterdir())
     return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
 
 
 def text(name: str) -> str:
     """The file's text; `name` is one of `names()`."""
-    return (files(_PACKAGE) / f"{name}.yaml").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def description(name: str) -> str:

@@ -40,16 +40,22 @@ def dotted(place: Sequence[str | int]) -> str:
 
 
 def _place(given: Any, location: Sequence[str | int]) -> Place:
-    """The location without the tags pydantic puts in for the kind that was chosen."""
+    """The location without the tags that pydantic puts in for the kind that was chosen."""
     place: list[str | int] = []
     value = given
-    for number, step in enumerate(location):
-        if isinstance(value, Mapping) and isinstance(step, str) and step in value or isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value):
+    for step in location:
+        if _has(value, step):
             value = value[step]
-        elif number < len(location) - 1 or not isinstance(value, Mapping) or step == value.get("kind"):
+        elif step != location[-1] or not isinstance(value, Mapping) or step == value.get("kind"):
             continue
         place.append(step)
     return tuple(place)
+
+
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(value, Mapping):
+        return step in value
+    return isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value)
 
 
 def _reason(error: Mapping[str, Any]) -> str:

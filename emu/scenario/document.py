@@ -1,4 +1,4 @@
-"""YAML text to plain values and the line each was written on: YAML 1.2 words, no tags, anchors, aliases or duplicates."""
+"""YAML text to plain values, and the lines they were written on: YAML 1.2 words; no tags, aliases or duplicates."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 
 from emu.errors import ScenarioError
+from emu.scenario.check import Place
 from emu.scenario.field import TEXT_LIMIT, show
 
-FILE_LIMIT_BYTES = 4 * 2**20  # PyYAML reads about 1 MiB in ten seconds
+FILE_LIMIT_BYTES = 2**20  # PyYAML takes about ten seconds for it
 DEPTH_LIMIT = 32
-from emu.scenario.check import Place
 
 # YAML 1.2, core schema (10.3.2): `on`, `off`, `yes`, `no`, dates and 1:30 are words.
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -44,7 +44,7 @@ class Document:
         return self.name
 
 
-class _Refused(Exception):
+class _NotTakenError(Exception):
     """Something in the text that is not taken, at a line (from 0)."""
 
     def __init__(self, reason: str, line: int) -> None:
@@ -58,14 +58,14 @@ class _Loader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         line = event.start_mark.line
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise _Refused("anchors and aliases (& and *) are not taken: write the value out", line)
+            raise _NotTakenError("anchors and aliases (& and *) are not taken: write the value out", line)
         if getattr(event, "tag", None) is not None:
-            raise _Refused(f"tags are not taken: {show(event.tag)}", line)
+            raise _NotTakenError(f"tags are not taken: {show(event.tag)}", line)
         if self.depth >= DEPTH_LIMIT:
-            raise _Refused(f"nested too deep: at most {DEPTH_LIMIT} levels", line)
+            raise _NotTakenError(f"nested too deep: at most {DEPTH_LIMIT} levels", line)
         self.depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)
@@ -104,7 +104,7 @@ def parse_document(text: str, name: str) -> Document:
         node = loader.get_single_node()
         lines: dict[Place, int] = {}
         value = None if node is None else _value(node, (), lines)
-    except _Refused as error:
+    except _NotTakenError as error:
         raise ScenarioError(f"{name}:{error.line + 1}: {error}") from None
     except yaml.YAMLError as error:
         raise ScenarioError(_yaml_message(error, name)) from None
@@ -141,7 +141,7 @@ def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
         key = _key(key_node)
         line = key_node.start_mark.line
         if key in mapping:
-            raise _Refused(f"key {show(key)} appears twice (first on line {lines[*place, key]})", line)
+            raise _NotTakenError(f"key {show(key)} appears twice (first on line {lines[*place, key]})", line)
         lines[*place, key] = line + 1
         mapping[key] = _value(child, (*place, key), lines)
     return mapping
@@ -149,7 +149,7 @@ def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
 
 def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise _Refused("a key is a word, not a list or a mapping", node.start_mark.line)
+        raise _NotTakenError("a key is a word, not a list or a mapping", node.start_mark.line)
     return str(node.value)
 
 
@@ -160,14 +160,14 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):
-        raise _Refused(f"{text} is no value here: write a finite number", node.start_mark.line)
+        raise _NotTakenError(f"{text} is no value here: write a finite number", node.start_mark.line)
     if len(text) > TEXT_LIMIT and (_INT.fullmatch(text) or _FLOAT.fullmatch(text)):
-        raise _Refused(f"a number of {len(text)} characters: at most {TEXT_LIMIT}", node.start_mark.line)
+        raise _NotTakenError(f"a number of {len(text)} characters: at most {TEXT_LIMIT}", node.start_mark.line)
     if _INT.fullmatch(text):
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text):
         number = float(text)
         if not math.isfinite(number):
-            raise _Refused(f"{text} is too big a number", node.start_mark.line)
+            raise _NotTakenError(f"{text} is too big a number", node.start_mark.line)
         return number
     return text

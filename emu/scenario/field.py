@@ -1,4 +1,4 @@
-"""Field types of a scenario: quantities read from text with units, whole numbers, words; each error says what is allowed."""
+"""Field types of a scenario: quantities text with units, whole numbers, words; each error says what is allowed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from emu import units
 from emu.errors import ScenarioError
 
+MTUS = (256, 512, 1024, 2048, 4096)  # IBTA vol. 1: path MTUs are enumerated, 1 to 5
 TEXT_LIMIT = 200  # characters of a name, a quantity or a quoted value: longer ones are a mistake
 
 
@@ -41,7 +42,7 @@ class Model(BaseModel):
     not_yet: ClassVar[tuple[str, ...]] = ()  # keys of the contract that a later capability brings
 
     @classmethod
-    def keys(cls) -> list[str]:
+    def written_keys(cls) -> list[str]:
         """The keys as a file has them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
@@ -50,7 +51,7 @@ class Model(BaseModel):
     def _check_keys(cls, given: Any) -> Any:
         if isinstance(given, cls):
             return given
-        known = cls.keys()
+        known = cls.written_keys()
         if not isinstance(given, Mapping):
             raise refuse(f"{show(given)} is no mapping; its keys are: {', '.join(known)}")
         for key in given:
@@ -99,14 +100,14 @@ def _parse_propagation(value: object) -> int:
 
 def _parse_message(value: object) -> int:
     size_bytes = units.parse_size_bytes(value)
-    if size_bytes > 2**31:  # IBTA vol. 1, 9.7.2: the longest message
+    if size_bytes > 2**31:  # IBTA vol. 1: the longest message of RC
         raise ScenarioError(f"{value!r}: a message has at most 2GiB")
     return size_bytes
 
 
 def _parse_mtu(value: object) -> int:
     size_bytes = units.parse_size_bytes(value)
-    if size_bytes not in (256, 512, 1024, 2048, 4096):  # IBTA vol. 1, 9.4.3: enumerated 1 to 5
+    if size_bytes not in MTUS:
         raise ScenarioError(f"{value!r} is no path MTU; allowed: 256B, 512B, 1KiB, 2KiB, 4KiB")
     return size_bytes
 
@@ -120,7 +121,9 @@ Length = Annotated[int, *quantity(units.parse_length_mm, units.LENGTH_UNITS)]
 Size = Annotated[int, *quantity(units.parse_size_bytes, _SIZES), _SIZE_JSON]
 MessageSize = Annotated[int, *quantity(_parse_message, _SIZES), _SIZE_JSON]
 PathMtu = Annotated[
-    int, *quantity(_parse_mtu, _SIZES), WithJsonSchema({"enum": ["256B", "512B", "1KiB", "2KiB", "4KiB"]})
+    int,
+    *quantity(_parse_mtu, _SIZES),
+    WithJsonSchema({"enum": [f"{size}B" for size in MTUS] + ["1KiB", "2KiB", "4KiB"]}),
 ]
 Propagation = Annotated[int, *quantity(_parse_propagation, units.TIME_UNITS, suffix="/m")]
 

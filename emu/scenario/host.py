@@ -28,7 +28,7 @@ class Nic(Model):
     def _check_window(self) -> Self:
         if self.ack_every_packets > self.window_packets:
             raise refuse(
-                f"{self.ack_every_packets} is more than window_packets ({self.window_packets}): no ACK would ever be asked",
+                f"{self.ack_every_packets}: at most window_packets, {self.window_packets}, or the window would fill up",
                 "ack_every_packets",
             )
         return self

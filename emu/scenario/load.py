@@ -73,7 +73,7 @@ def _resolve(document: Document, settings: Sequence[str], seed: int | None, fold
 
 def _top(document: Document) -> dict[str, Any]:
     """A copy of the document's mapping that may be changed."""
-    keys = f"a scenario is a mapping of the keys {', '.join(Scenario.keys())}"
+    keys = f"a scenario is a mapping of the keys {', '.join(Scenario.written_keys())}"
     if document.value is None:
         raise ScenarioError(f"{document.name}: empty: {keys}")
     if not isinstance(document.value, Mapping):

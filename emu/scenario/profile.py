@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from emu.errors import ScenarioError
-from emu.scenario.check import validate
-from emu.scenario.document import Document, Place, parse_document, read_file
+from emu.scenario.check import Place, validate
+from emu.scenario.document import Document, parse_document, read_file
 from emu.scenario.fabric import FabricValues
 from emu.scenario.field import Model, Name, Text, choice, nearest, show
 from emu.scenario.host import Nic
 from emu.scenario.provenance import PROFILE_KINDS, Kind, Provenance
 
+_FOLDER = files("emu") / "profiles"
 SUFFIXES = (".yaml", ".yml")
 EXTENDS_LIMIT = 8
 SECTIONS: Mapping[Place, type[Model]] = {("fabric",): FabricValues, ("host", "nic"): Nic}
@@ -63,7 +64,7 @@ class Profile:
             section: model.model_validate(self.values(section)).model_dump(mode="json", by_alias=True)
             for section, model in SECTIONS.items()
         }
-        return {place: (entry, written[place[:-1]][place[-1]]) for place, entry in self.entries.items()}
+        return {place: (entry, written[place[:-1]][str(place[-1])]) for place, entry in self.entries.items()}
 
     def provenance(self) -> dict[str, Provenance]:
         """Where each value comes from, by its dotted place."""
@@ -75,7 +76,7 @@ class Profile:
 
 def profile_names() -> list[str]:
     """The built-in profiles."""
-    names = (file.name for file in files("emu.profiles").iterdir())
+    names = (file.name for file in _FOLDER.iterdir())
     return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
 
 
@@ -116,7 +117,7 @@ def _entries(written: ProfileFile) -> Iterator[tuple[Place, Entry]]:
 
 def _check(profile: Profile, section: Place, model: type[Model], document: Document) -> None:
     values = profile.values(section)
-    for key in model.keys():
+    for key in model.written_keys():
         if key not in values:
             place = ".".join(map(str, (*section, key)))
             raise ScenarioError(f"{document.name}: {place} is missing: give it, or `extends` a profile that does")
@@ -130,5 +131,5 @@ def _read(name: str, beside: Path) -> tuple[Document, Path]:
     known = profile_names()
     if name not in known:
         raise ScenarioError(f"unknown profile {show(name)}{nearest(name, known)}, or a path such as ./mine.yaml")
-    text = (files("emu.profiles") / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     return parse_document(text, f"{name}.yaml"), Path()

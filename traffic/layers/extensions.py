@@ -8,7 +8,7 @@ from scapy.packet import Packet
 
 from emu.crc import ICRC_BYTES
 from emu.opcodes import EXTENSIONS
-from traffic.layers.trailer import ICRC, Pad, Payload, trailer_bytes, transport_of
+from traffic.layers.trailer import ICRC, Pad, Payload, pad_count, trailer_bytes, transport_of
 
 
 class ExtendedHeader(Packet):
@@ -106,6 +106,8 @@ HEADERS: dict[str, type[Packet]] = {
 def following(layer: Packet, rest: bytes) -> type[Packet]:
     """The layer that `rest` begins with, after BTH or an extended header."""
     transport = transport_of(layer)
+    if transport is None:
+        return conf.raw_layer or Packet
     names = EXTENSIONS[transport.opcode]
     index = 0 if layer is transport else names.index(layer.name) + 1
     if index < len(names):
@@ -114,4 +116,4 @@ def following(layer: Packet, rest: bytes) -> type[Packet]:
         return conf.raw_layer or Packet  # cut short
     if len(rest) > trailer_bytes(layer):
         return Payload
-    return Pad if transport.padcount else ICRC
+    return Pad if pad_count(layer) else ICRC

@@ -10,26 +10,34 @@ from scapy.packet import Packet
 from emu.crc import ICRC_BYTES, VCRC_BYTES
 
 
-def transport_of(layer: Packet) -> Packet:
-    """The BTH that `layer` stands on, or `layer` itself where there is none."""
-    under: Packet | None = layer
-    while under is not None and under.name != "BTH":
-        under = under.underlayer
-    return under if under is not None else layer
+def transport_of(layer: Packet) -> Packet | None:
+    """The BTH that `layer` stands on, or is."""
+    return _find(layer, "BTH")
+
+
+def pad_count(layer: Packet) -> int:
+    """The padding bytes that the BTH below `layer` announces; 0 without one."""
+    transport = transport_of(layer)
+    return 0 if transport is None else int(transport.padcount or 0)
 
 
 def is_native(layer: Packet) -> bool:
     """Whether the packet has an LRH, and so ends with a VCRC."""
-    under: Packet | None = layer
-    while under is not None and under.name != "LRH":
-        under = under.underlayer
-    return under is not None
+    return _find(layer, "LRH") is not None
 
 
 def trailer_bytes(layer: Packet) -> int:
-    """Bytes that follow the payload: padding, ICRC, VCRC."""
-    pad_bytes = transport_of(layer).padcount or 0
-    return int(pad_bytes) + ICRC_BYTES + (VCRC_BYTES if is_native(layer) else 0)
+    """Bytes that follow the payload: padding, ICRC, VCRC. None do where bytes stand on no BTH."""
+    if transport_of(layer) is None:
+        return 0
+    return pad_count(layer) + ICRC_BYTES + (VCRC_BYTES if is_native(layer) else 0)
+
+
+def _find(layer: Packet, name: str) -> Packet | None:
+    under: Packet | None = layer
+    while under is not None and under.name != name:
+        under = under.underlayer
+    return under
 
 
 class _UpToTrailer(StrField):
@@ -47,14 +55,18 @@ class Payload(Packet):
     fields_desc = [_UpToTrailer("load", b"")]
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
-        return Pad if transport_of(self).padcount else ICRC
+        return Pad if pad_count(self) else ICRC
+
+
+def _pad_bytes(pad: Packet) -> int:
+    return len(pad.original) if transport_of(pad) is None else pad_count(pad)
 
 
 class Pad(Packet):
     """Up to three bytes that fill the payload to whole words."""
 
     name = "Pad"
-    fields_desc = [StrLenField("load", b"", length_from=lambda packet: transport_of(packet).padcount or 0)]
+    fields_desc = [StrLenField("load", b"", length_from=_pad_bytes)]
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
         return ICRC

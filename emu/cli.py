@@ -1,0 +1,165 @@
+"""The command line: finds the command, runs it, and turns every way it can end into an exit code and one line."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn, Protocol, cast
+
+import emu
+from emu.errors import MachineError, ScenarioError
+from emu.report.output import settle
+
+OK, MISTAKE, MACHINE, BUG, INTERRUPTED = 0, 2, 3, 70, 130
+
+# Each is the module emu.commands.NAME; only the one that is asked for is loaded.
+COMMANDS = {
+    "run": "run a scenario file, or a built-in by name",
+    "latency": "perftest-like table: sizes x profiles, per-hop breakdown",
+    "list": "built-in scenarios, profiles, topologies, traffic kinds",
+    "doctor": "what this machine can do, what is missing, and the remedy for each",
+    "clean": "remove what dead runs left behind, and nothing else",
+}
+LATER = (
+    *("doorbell", "congestion", "compare", "live", "lab", "sweep", "scale", "topo", "decode", "replay"),
+    *("claims", "report", "view", "plot", "top", "wireshark"),
+)
+EXIT_CODES = """\
+exit codes:
+  0    done
+  2    a mistake in what was asked for
+  3    this machine lacks something; the message names the remedy
+  4    an `expect` of the scenario does not hold
+  5    traffic did not complete: a message failed, or `until` came first
+  70   a bug of ours
+  130  ended by Ctrl-C, SIGTERM or SIGHUP; results so far are written, marked "complete": false
+"""
+
+
+class Command(Protocol):
+    """What a module of emu.commands offers."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's options."""
+
+    def execute(self, arguments: argparse.Namespace) -> int:
+        """Do it; the exit code. Raises EmuError."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage around it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ScenarioError, which ends the command with exit code 2."""
+        raise ScenarioError(f"{message} ({self.prog} --help shows what is allowed)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `emu ARGUMENTS`; the exit code. Never raises, whatever happens."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    label = f"emu {arguments[0]}" if arguments and arguments[0] in COMMANDS else "emu"
+    try:
+        with _signals_interrupt():
+            return settle(_dispatch(arguments))
+    except (ScenarioError, MachineError) as error:
+        _say(f"{label}: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say(f"{label}: interrupted")
+        return INTERRUPTED
+    except MemoryError:
+        _say(f"{label}: out of memory; a smaller scenario needs less")
+        return MACHINE
+    except Exception as error:
+        _say(traceback.format_exc().rstrip())
+        _say(f"{label}: a bug in emu ({type(error).__name__}), not in what you asked for: please report the above")
+        return BUG
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name and not name.startswith("-") and name not in COMMANDS:
+        raise ScenarioError(_unknown(name))
+    parser, parsers = _parser()
+    if not arguments:
+        parser.print_help()
+        return MISTAKE
+    command = cast(Command, import_module(f"emu.commands.{name}")) if name in COMMANDS else None
+    if command is not None:
+        command.configure(parsers[name])
+    try:
+        namespace = parser.parse_args(arguments)
+    except SystemExit as stop:  # --help and --version
+        return int(stop.code or OK)
+    assert command is not None  # an option in its place is refused: a command is required
+    return command.execute(namespace)
+
+
+def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of each command by name, still without options."""
+    parser = Parser(
+        prog="emu",
+        description="A packet-level emulator for lossless RDMA fabrics: real frames, modeled time.",
+        epilog=f"Not yet: {', '.join(LATER)}.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"emu {emu.__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    return parser, {
+        name: subparsers.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for name, text in COMMANDS.items()
+    }
+
+
+def _unknown(name: str) -> str:
+    if name in LATER:
+        return f"not yet: {name!r} comes with a later version; known now: {', '.join(COMMANDS)}"
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"unknown command {name[:100]!r}; {hint}known: {', '.join(COMMANDS)}"
+
+
+def _say(text: str) -> None:
+    """A message for the user, on stderr if that is still open."""
+    if sys.stderr is not None:
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except OSError:
+            pass
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that whatever was made is undone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # as nohup wants it
+                signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

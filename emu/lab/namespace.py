@@ -1,0 +1,83 @@
+"""Working inside other network namespaces: threads that go there, and the settings that keep them silent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from emu.errors import MachineError
+
+CLONE_NEWNET = 0x40000000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+T = TypeVar("T")
+
+# IPv6 off before an interface comes, else the kernel sends neighbour and router solicitations of its own.
+QUIET_SETTINGS = {
+    "ipv6/conf/all/disable_ipv6": b"1",
+    "ipv6/conf/default/disable_ipv6": b"1",
+    "ipv4/ip_forward": b"0",
+}
+
+
+@contextlib.contextmanager
+def entered(namespace: int) -> Iterator[None]:
+    """This thread is inside the network namespace meanwhile. Raises MachineError if it may not go there."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _set_namespace(namespace)
+        try:
+            yield
+        finally:
+            _set_namespace(home)
+    finally:
+        os.close(home)
+
+
+def in_own_thread(work: Callable[[], T]) -> T:
+    """What `work` returns or raises, in a thread of its own.
+
+    Ctrl-C interrupts the main thread alone, so work that changes namespaces is never left half-way.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised again below, where someone can handle it
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="emu-namespaces")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def keep_quiet() -> None:
+    """Stop the namespace that this thread is in from sending or forwarding anything by itself."""
+    for setting, value in QUIET_SETTINGS.items():
+        try:
+            file = os.open(f"/proc/sys/net/{setting}", os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # a kernel without IPv6
+        except OSError as error:
+            raise MachineError(
+                f"/proc/sys/net/{setting} cannot be written ({error.strerror}): mount /proc/sys writable"
+                " (in a container: --privileged), or use --wire memory"
+            ) from None
+        try:
+            os.write(file, value)
+        finally:
+            os.close(file)
+
+
+def _set_namespace(namespace: int) -> None:
+    if _LIBC.setns(namespace, CLONE_NEWNET):
+        reason = os.strerror(ctypes.get_errno())
+        raise MachineError(f"a network namespace cannot be entered ({reason}): run as root, or use --wire memory")

@@ -1,1 +1,0 @@
-"""Profiles: parameters with their sources; read by emu.scenario.profile."""

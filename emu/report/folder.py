@@ -1,0 +1,139 @@
+"""The result folder: written under a temporary name, renamed when it is whole, never over another without leave."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO, cast
+
+from emu.errors import MachineError, ScenarioError
+from emu.frame import Message
+from emu.measure.measurement import PARTS
+from emu.report.output import to_json
+from emu.units import NS
+from emu.verbs import QP
+
+RESULT, MESSAGES = "result.json", "messages.csv"
+# What a result folder may hold; anything else in it is somebody's own, and --force does not touch it.
+OURS = {RESULT, MESSAGES, "queues.csv", "trace.json", "captures", "report.html"}
+TIMES = ("posted_ns", "delivered_ns", "completed_ns", "latency_ns", "fabric_latency_ns", "completion_latency_ns")
+COLUMNS = (
+    *("src", "dst", "qp", "number", "size_bytes", "status", "retransmitted"),
+    *TIMES,
+    *(f"{part}_ns" for part in PARTS),
+)
+
+
+class ResultFolder:
+    """Use with `with`: what was not finished leaves nothing behind. Times in messages.csv are nanoseconds."""
+
+    def __init__(self, path: str | Path, *, force: bool) -> None:
+        self._path = Path(path).resolve()
+        self._force = force
+        self._partial: Path | None = None
+        self._messages: TextIO | None = None
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        """Make the temporary folder. Raises ScenarioError if the folder exists, MachineError for a full disk."""
+        self._check()
+        with self._errors_named():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            partial = tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".partial", dir=self._path.parent)
+            self._partial = Path(partial)
+            self._partial.chmod(0o777 & ~_umask())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._messages is not None:
+            self._messages.close()
+        if self._partial is not None:
+            shutil.rmtree(self._partial, ignore_errors=True)
+
+    def on_message(self, message: Message) -> None:
+        """Add a finished message to messages.csv."""
+        with self._errors_named():
+            self._rows().writerow(_row(message))
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write result.json and give the folder its name."""
+        assert self._partial is not None
+        with self._errors_named():
+            if self._messages is not None:
+                self._messages.close()
+            (self._partial / RESULT).write_text(to_json(result) + "\n", encoding="utf-8")
+            self._replace()
+
+    def _rows(self) -> Any:
+        if self._writer is None:
+            assert self._partial is not None
+            self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
+            self._writer = csv.writer(self._messages, lineterminator="\n")
+            self._writer.writerow(COLUMNS)
+        return self._writer
+
+    def _check(self) -> None:
+        if not os.path.lexists(self._path):
+            return
+        if not self._force:
+            raise ScenarioError(f"--out {self._path} exists already; --force overwrites it")
+        if not self._path.is_dir():
+            raise ScenarioError(f"--out {self._path} is no folder, so --force does not overwrite it")
+        with self._errors_named():
+            foreign = sorted(entry.name for entry in self._path.iterdir() if entry.name not in OURS)
+        if foreign:
+            raise ScenarioError(f"--out {self._path} holds what no run wrote ({foreign[0]}): not overwritten")
+
+    def _replace(self) -> None:
+        assert self._partial is not None
+        self._check()  # it may have come into being meanwhile
+        if self._path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".old", dir=self._path.parent))
+            self._path.rename(old)  # onto an empty folder
+            self._partial.rename(self._path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            self._partial.rename(self._path)
+        self._partial = None
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            text = f"--out {self._path}: {error.strerror}"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise MachineError(f"{text}; free some space, or write elsewhere") from None
+            raise ScenarioError(text) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _row(message: Message) -> list[Any]:
+    qp = cast(QP, message.flow)
+    delivered = message.delivered_ps >= 0
+    times = (
+        message.posted_ps / NS,
+        message.delivered_ps / NS if delivered else "",
+        message.completed_ps / NS,
+        (message.delivered_ps - message.posted_ps) / NS if delivered else "",
+        (message.last_bit_ps - message.first_bit_ps) / NS if delivered else "",
+        (message.completed_ps - message.posted_ps) / NS,
+    )
+    return [
+        *(qp.pd.context.name, qp.peer.pd.context.name if qp.peer else "", qp.qp_num, message.number),
+        *(message.size_bytes, message.status, message.retransmitted),
+        *times,
+        *((part_ps / NS for part_ps in message.parts) if delivered else [""] * len(PARTS)),
+    ]

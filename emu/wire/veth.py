@@ -1,0 +1,272 @@
+"""The veth wire: a frame's real bytes cross a veth pair, and what comes out is the truth."""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+from emu.errors import InvariantBroken, WireError
+from emu.frame import Frame, Framing
+from emu.wire.likeness import as_changed, nearest
+from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames
+
+PATIENCE_S = 1.0  # how long a frame that is due may be late before it counts as lost
+SHORT_PATIENCE_S = 0.01  # the same, while nothing has arrived since the last one that was lost
+BURST_FRAMES = 32  # at most so many wait in the kernel
+SKB_BYTES = 1024  # an skb's own share of a receive buffer; data counts about twice, in whole pages
+READS_AT_ONCE = 4096  # so that a flood from outside cannot keep us reading
+REFUSALS = {
+    errno.ENOBUFS: "the far end is down",
+    errno.ENETDOWN: "its interface is down",
+    errno.ENXIO: "its interface was deleted",
+    errno.ENODEV: "its interface was deleted",
+    errno.EMSGSIZE: "its MTU was lowered",
+}
+
+
+class VethWire:
+    """One direction of one link. Sockets do not block; each is the whole of its end, shared with the way back."""
+
+    __slots__ = (
+        "_arrived",
+        "_burst",
+        "_delivered_at_miss",
+        "_in_flight",
+        "_largest_bytes",
+        "_missing",
+        "_read",
+        "_receiver",
+        "_sender_send",
+        "_warned",
+        "changed",
+        "disturbed",
+        "foreign",
+        "framing",
+        "late",
+        "lost",
+        "name",
+        "on_foreign",
+        "reads",
+        "refused",
+        "sent",
+        "warnings",
+    )
+
+    def __init__(self, name: str, sender: socket.socket, receiver: socket.socket, framing: Framing) -> None:
+        self.name = name
+        self.framing = framing
+        self.sent = 0  # frames the kernel took
+        self.refused = 0  # frames it did not take; in `lost` too
+        self.lost = 0
+        self.late = 0  # not there when due, but came
+        self.changed = 0
+        self.foreign = 0
+        self.reads = 0
+        self.disturbed = False
+        self.warnings: list[str] = []
+        self.on_foreign: Callable[[Frame], object] | None = None  # takes in foreign frames that are frames we know
+        self._sender_send = sender.send
+        self._receiver = receiver
+        self._read = receiver.recv
+        self._in_flight: deque[Frame] = deque()  # taken by the kernel, not yet due
+        self._arrived: deque[bytes] = deque()  # read before they were due
+        self._missing: deque[bytes] = deque(maxlen=64)  # given up lately
+        self._largest_bytes = 0
+        self._burst = 1
+        self._delivered_at_miss = -1
+        self._warned: set[str] = set()
+
+    @property
+    def system_calls(self) -> int:
+        """Sends and reads made so far."""
+        return self.sent + self.refused + self.reads
+
+    def send(self, frame: Frame) -> bool:
+        """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now."""
+        data = frame.data
+        if data is None:
+            data = frame.data = frame.envelope.framing.encode(frame)
+        if len(data) > self._largest_bytes:
+            self._make_room(len(data))
+        if len(self._in_flight) - len(self._arrived) >= self._burst:
+            self._drain()
+        try:
+            self._sender_send(data)
+        except OSError as error:
+            return self._refuse(error)
+        self.sent += 1
+        self._in_flight.append(frame)
+        return True
+
+    def receive(self, frame: Frame) -> Frame | None:
+        """The frame that is due, as its bytes came out: itself, or parsed anew if changed, or None if lost.
+
+        Raises InvariantBroken if frames are asked for in another order than they were sent.
+        """
+        in_flight = self._in_flight
+        if not in_flight or in_flight[0] is not frame:
+            raise InvariantBroken(f"wire {self.name}: a frame is due that is not the oldest in flight")
+        if self._arrived:
+            data = self._arrived.popleft()
+        else:
+            self.reads += 1
+            try:
+                data = self._read(LARGEST_READ_BYTES)
+            except OSError:  # not there, or an interface went down: looked into below
+                return self._resolve(frame)
+        if data == frame.data:
+            in_flight.popleft()
+            return frame
+        self._arrived.appendleft(data)
+        return self._resolve(frame)
+
+    def poll(self) -> None:
+        """Look for foreign frames while nothing of ours is in flight."""
+        if not self._in_flight:
+            self._drain()
+            while self._arrived:
+                self._judge_stranger(self._arrived.popleft())
+
+    def finish(self) -> None:
+        """After a run: read on, count what nobody sent, check that the kernel dropped nothing.
+
+        Frames in flight are no error. Raises InvariantBroken if the receive buffer overran with our own frames.
+        """
+        self._drain()
+        while self._arrived:
+            data = self._arrived.popleft()
+            place = self._place(data)
+            if place is None:
+                self._judge_stranger(data)
+            else:
+                for _ in range(place + 1):
+                    self._in_flight.popleft()
+        self._in_flight.clear()
+        drops = dropped_frames(self._receiver)
+        if drops and not self.foreign:
+            raise InvariantBroken(f"wire {self.name}: {drops} frames overran the receive buffer")
+        if drops:
+            self._note("overrun", f"foreign frames overran the receive buffer, {drops} frames were dropped")
+
+    def _make_room(self, size_bytes: int) -> None:
+        # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
+        self._largest_bytes = size_bytes
+        buffer_bytes = self._receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
+
+    def _drain(self) -> None:
+        """Read what is there into our own queue, which has no limit."""
+        for _ in range(READS_AT_ONCE):
+            self.reads += 1
+            try:
+                self._arrived.append(self._read(LARGEST_READ_BYTES))
+            except BlockingIOError:
+                return
+            except OSError as error:  # told once when the interface goes down; frames may still lie behind it
+                if error.errno != errno.ENETDOWN:
+                    raise
+                self.disturbed = True
+
+    def _refuse(self, error: OSError) -> bool:
+        reason = REFUSALS.get(error.errno or 0)
+        if isinstance(error, BlockingIOError):
+            reason = "something keeps its frames from leaving"
+        if reason is None:
+            raise error
+        self.refused += 1
+        self.lost += 1
+        self._note("refused", f"a frame could not be sent: {reason}")
+        return False
+
+    def _resolve(self, frame: Frame) -> Frame | None:
+        """What became of a frame whose bytes were not next: late, behind foreign ones, changed or lost."""
+        deadline = monotonic() + self._patience_s()
+        waited = False
+        while True:
+            self._drain()
+            if frame.data in self._arrived:
+                while (data := self._arrived.popleft()) != frame.data:
+                    self._judge_stranger(data)
+                self._in_flight.popleft()
+                self.late += waited
+                return frame
+            while self._arrived:
+                place = self._place(self._arrived[0])
+                if place == 0:
+                    return self._change(frame, self._arrived.popleft())
+                if place is not None:
+                    self._lose(frame, waited=False)
+                    return None
+                self._judge_stranger(self._arrived.popleft())
+            left_s = deadline - monotonic()
+            if left_s <= 0:
+                self._lose(frame, waited=True)
+                return None
+            waited = True
+            self._wait(left_s)
+
+    def _place(self, data: bytes) -> int | None:
+        """Which of the frames in flight came out as `data`, perhaps changed; None: none of them."""
+        for place, frame in enumerate(self._in_flight):
+            if frame.data == data:
+                return place
+        if data in self._missing:
+            return None
+        return nearest(self._in_flight, data)
+
+    def _change(self, frame: Frame, data: bytes) -> Frame:
+        self.changed += 1
+        self._in_flight.popleft()
+        changed = as_changed(frame, data, self.framing)
+        fate = "its link CRC counts as bad" if changed.bad else "its ICRC is right, so it was read again"
+        self._note("changed", f"a frame came out changed; {fate}")
+        return changed
+
+    def _lose(self, frame: Frame, *, waited: bool) -> None:
+        if waited:
+            self._delivered_at_miss = self._delivered()
+        self.lost += 1
+        self._in_flight.popleft()
+        if frame.data is not None:
+            self._missing.append(frame.data)
+        self._note("lost", "a frame that went in did not come out")
+
+    def _judge_stranger(self, data: bytes) -> None:
+        """Bytes of no frame in flight: one that was given up, or a foreign one."""
+        if data in self._missing:
+            self._missing.remove(data)
+            self.late += 1
+            return
+        self.foreign += 1
+        self._note("foreign", f"a foreign frame of {len(data)} bytes arrived: nobody in the model sent it")
+        if self.on_foreign is None:
+            return
+        try:
+            frame = self.framing.decode(data)
+        except WireError:
+            return
+        frame.data = data
+        self.on_foreign(frame)
+
+    def _patience_s(self) -> float:
+        return SHORT_PATIENCE_S if self._delivered() == self._delivered_at_miss else PATIENCE_S
+
+    def _delivered(self) -> int:
+        lost_on_the_way = self.lost - self.refused
+        return self.sent - lost_on_the_way - len(self._in_flight)
+
+    def _wait(self, timeout_s: float) -> None:
+        poll = select.poll()
+        poll.register(self._receiver, select.POLLIN)
+        poll.poll(max(1, round(timeout_s * 1000)))
+
+    def _note(self, kind: str, text: str) -> None:
+        """Each kind of disturbance is warned of once a wire; the counters say how often it came."""
+        self.disturbed = True
+        if kind not in self._warned:
+            self._warned.add(kind)
+            self.warnings.append(f"wire {self.name}: {text}")

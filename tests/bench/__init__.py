@@ -1,0 +1,1 @@
+"""What `make bench` measures: counts first, then ratios taken in one run."""

@@ -1,0 +1,79 @@
+"""Wall time of the all-to-all over veth, against a bare loop that sends and receives the same frames there."""
+
+from __future__ import annotations
+
+import time
+from socket import socket
+from statistics import median
+
+from emu.engine import Engine
+from emu.fabric import Fabric
+from emu.frame import Frame
+from emu.lab.lab import Lab
+from emu.run import topology_of
+from emu.taps import Taps
+from emu.topology import Topology
+from emu.wire.veth import VethWire
+from tests.bench.figure import Figure
+from tests.bench.traffic import all_to_all
+from traffic.workloads import BY_KIND
+from traffic.workloads.cluster import Cluster
+
+LIMIT = 3.0
+ROUNDS = 5
+RECEIVE_BYTES = 16_384  # what the veth wire offers its recv
+
+Crossing = tuple[socket, socket, bytes]
+
+
+def measure() -> list[Figure]:
+    """The median of the ratios of some rounds, each round a run and a bare loop."""
+    topology = topology_of(all_to_all())
+    with Lab(topology) as lab:
+        crossings: list[Crossing] = []
+        _run(topology, lab, crossings)
+        rounds = [(_run(topology, lab), _bare(crossings)) for _ in range(ROUNDS)]
+    ratio = median(run_s / bare_s for run_s, bare_s in rounds)
+    run_s, bare_s = median(run_s for run_s, _ in rounds), median(bare_s for _, bare_s in rounds)
+    detail = f"{run_s:.3f} s against {bare_s:.3f} s for {len(crossings)} frames, {ROUNDS} rounds"
+    hop_us = 1e6 * run_s / len(crossings), 1e6 * bare_s / len(crossings)
+    return [
+        Figure(
+            "veth wall time over a bare send and receive loop",
+            ratio,
+            LIMIT,
+            f"{detail}: {hop_us[0]:.1f} and {hop_us[1]:.1f} us a frame-hop",
+        )
+    ]
+
+
+def _run(topology: Topology, lab: Lab, crossings: list[Crossing] | None = None) -> float:
+    """Seconds that one all-to-all takes; with `crossings`, note what crossed which sockets instead."""
+    scenario = all_to_all()
+    engine, taps = Engine(), Taps()
+    fabric = Fabric(engine, scenario, topology, taps, lab.wires)
+    cluster = Cluster(engine, fabric.contexts, scenario.run.seed)
+    for traffic in scenario.traffic:
+        BY_KIND[traffic.kind](cluster, traffic)
+    sent: list[tuple[str, Frame]] = []
+    if crossings is not None:
+        taps.frame_sent = lambda _, name, frame: sent.append((name, frame))
+    began = time.perf_counter()
+    engine.run()
+    took = time.perf_counter() - began
+    if crossings is not None:
+        ends = {name: port.wire for name, (_, port) in fabric.links.items()}
+        for name, frame in sent:
+            wire = ends[name]
+            assert isinstance(wire, VethWire)
+            assert frame.data is not None
+            crossings.append((wire.sender, wire.receiver, frame.data))
+    return took
+
+
+def _bare(crossings: list[Crossing]) -> float:
+    began = time.perf_counter()
+    for sender, receiver, data in crossings:
+        sender.send(data)
+        receiver.recv(RECEIVE_BYTES)
+    return time.perf_counter() - began

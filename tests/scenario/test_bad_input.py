@@ -1,0 +1,302 @@
+"""Every way to write a scenario wrongly: one line that names the place, the key and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emu.errors import ScenarioError
+from emu.scenario.load import build, load, parse
+
+GOOD = """\
+name: good
+fabric:
+  profile: native
+  topology: {kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 1}
+  rate: 400Gbps
+traffic:
+  - {kind: write, pairs: [[h0, h1]], size: 4KiB}
+"""
+GRAPH = """\
+name: graph
+fabric:
+  profile: native
+  topology:
+    kind: graph
+    hosts: [h0, h1]
+    switches: [s0]
+    links:
+      - {a: h0, b: 's0:1'}
+      - {a: h1, b: 's0:2'}
+traffic: []
+"""
+
+
+def message(text: str, settings: list[str] | None = None) -> str:
+    """What is wrong with it, in one line."""
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, "bad.yaml", settings or [])
+    line = str(caught.value)
+    assert line
+    assert "\n" not in line
+    assert len(line) < 1100
+    return line
+
+
+def test_the_good_ones_are_good() -> None:
+    assert parse(GOOD).name == "good"
+    assert parse(GRAPH).name == "graph"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start", "part"),
+    [
+        ("rate: 400Gbps", "hop_latency: 260", "bad.yaml:5: fabric.hop_latency: 260 has no unit: a time is", "260ns (ps, ns"),
+        ("rate: 400Gbps", "hop_latenci: 3ns", "bad.yaml:5: fabric.hop_latenci: unknown key", "did you mean 'hop_latency'?"),
+        ("rate: 400Gbps", "rate: 0Gbps", "bad.yaml:5: fabric.rate: ", "rate of zero"),
+        ("rate: 400Gbps", "rate: .nan", "bad.yaml:5: ", "finite"),
+        ("rate: 400Gbps", "rate: -.inf", "bad.yaml:5: ", "finite"),
+        ("rate: 400Gbps", "rate: 1e999", "bad.yaml:5: ", "too big"),
+        ("rate: 400Gbps", "rate: NaN", "bad.yaml:5: fabric.rate: ", "400Gbps"),
+        ("rate: 400Gbps", "rate: -3Gbps", "bad.yaml:5: fabric.rate: ", "between 0 and"),
+        ("rate: 400Gbps", "rate: 400Gbs", "bad.yaml:5: fabric.rate: ", "known: bps, Kbps"),
+        ("rate: 400Gbps", "rate: [400Gbps]", "bad.yaml:5: fabric.rate: ", "400Gbps"),
+        ("rate: 400Gbps", "rate:", "bad.yaml:5: fabric.rate: ", "400Gbps"),
+        ("rate: 400Gbps", "rate: " + "9" * 99999, "bad.yaml:5: ", "at most 200"),
+        ("rate: 400Gbps", "rate: " + "9" * 9999 + "Gbps", "bad.yaml:5: fabric.rate: ", "too long"),
+        ("rate: 400Gbps", "path_mtu: 9000B", "bad.yaml:5: fabric.path_mtu: ", "256B, 512B, 1KiB, 2KiB, 4KiB"),
+        ("rate: 400Gbps", "propagation: 5ns", "bad.yaml:5: fabric.propagation: ", "5ns/m"),
+        ("rate: 400Gbps", "switching: cutthrough", "bad.yaml:5: fabric.switching: ", "cut_through, store_and_forward"),
+        ("rate: 400Gbps", "priority: 8", "bad.yaml:5: fabric.priority: ", "0 to 7"),
+        ("rate: 400Gbps", "priority: 3.0", "bad.yaml:5: fabric.priority: ", "whole number"),
+        ("rate: 400Gbps", "priority: true", "bad.yaml:5: fabric.priority: ", "whole number"),
+        ("rate: 400Gbps", "rate: 1Gbps\n  rate: 2Gbps", "bad.yaml:6: ", "'rate' appears twice (first on line 5)"),
+        ("rate: 400Gbps", "rate: &a 1Gbps", "bad.yaml:5: anchors and aliases", ""),
+        ("rate: 400Gbps", "rate: !!python/object:os.system x", "bad.yaml:5: tags are not taken", ""),
+        ("rate: 400Gbps", "? [a, b]\n  : 3", "bad.yaml:5: a key is a word", ""),
+        ("rate: 400Gbps", "<<: {a: 1}", "bad.yaml:5: fabric.<<: unknown key", ""),
+        ("rate: 400Gbps", "\trate: 3Gbps", "bad.yaml:5: not YAML", ""),
+        ("rate: 400Gbps", "rate: 3Gbps\n---\nname: b", "bad.yaml:6: ", "a file holds one"),
+        ("profile: native", "profile: nativ", "bad.yaml:3: fabric.profile: unknown profile 'nativ'", "did you mean 'native'"),
+        ("profile: native", "profile: ./none.yaml", "bad.yaml:3: fabric.profile: ", "No such file"),
+        ("  profile: native\n", "", "bad.yaml:2: fabric.profile: is missing", "native, ndr, roce"),
+        ("leaves: 2", "leaves: 0", "bad.yaml:4: fabric.topology.leaves: ", "1 to"),
+        ("hosts_per_leaf: 1", "hosts_per_leaf: 0", "bad.yaml:4: fabric.topology.hosts_per_leaf: ", "1 to"),
+        ("hosts_per_leaf: 1", "hosts_per_leaf: 1000000", "bad.yaml:4: fabric.topology.hosts_per_leaf: ", "49151 (each needs a unicast LID"),
+        ("leaves: 2", "leaves: 99999", "bad.yaml:4: fabric.topology.leaves: 99999", "10000 (each needs a network namespace"),
+        ("kind: leaf_spine", "kind: leafspine", "bad.yaml:4: fabric.topology.kind: unknown kind", "did you mean 'leaf_spine'"),
+        ("kind: leaf_spine", "kind: fat_tree", "bad.yaml:4: fabric.topology.kind: not yet", "leaf_spine, line, graph"),
+        ("kind: leaf_spine, ", "", "bad.yaml:4: fabric.topology: kind is missing", "leaf_spine, line, graph"),
+        ("spines: 1, ", "", "bad.yaml:4: fabric.topology.spines: is missing", ""),
+        ("kind: write", "kind: wriet", "bad.yaml:7: traffic.0.kind: unknown kind", "did you mean 'write'"),
+        ("kind: write", "kind: incast", "bad.yaml:7: traffic.0.kind: not yet", "write, all_to_all"),
+        ("size: 4KiB", "size: 4KiB, op: read", "bad.yaml:7: traffic.0.op: not yet", "write"),
+        ("size: 4KiB", "size: 9e99GiB", "bad.yaml:7: traffic.0.size: ", "between 0 and"),
+        ("size: 4KiB", "size: 3GiB", "bad.yaml:7: traffic.0.size: ", "at most 2GiB"),
+        ("size: 4KiB", "size: 4KiB, count: 0", "bad.yaml:7: traffic.0.count: ", "1 to"),
+        ("[[h0, h1]]", "[[h0, h0]]", "bad.yaml:7: traffic.0.pairs.0: ", "two different hosts"),
+        ("[[h0, h1]]", "[[h0, h7]]", "bad.yaml:7: traffic.0.pairs.0.1: unknown host 'h7'", "known: h0, h1"),
+        ("[[h0, h1]]", "[[h0, leaf0]]", "bad.yaml:7: traffic.0.pairs.0.1: unknown host", ""),
+        ("[[h0, h1]]", "[[h0]]", "bad.yaml:7: traffic.0.pairs.0: ", "[h0, h1]"),
+        ("[[h0, h1]]", "[]", "bad.yaml:7: traffic.0.pairs: ", "[[h0, h1]]"),
+        ("[[h0, h1]]", "[[h0, 1]]", "bad.yaml:7: traffic.0.pairs.0.1: ", "in quotes"),
+        ("traffic:\n  - ", "traffic: ", "bad.yaml:6: traffic: ", "list"),
+        ("name: good\n", "", "bad.yaml:1: name: is missing", ""),
+        ("name: good", "name: ''", "bad.yaml:1: name: ", "printable"),
+    ],
+)
+def test_a_mistake_is_named_where_it_is(old: str, new: str, start: str, part: str) -> None:
+    assert old in GOOD
+    line = message(GOOD.replace(old, new))
+    assert line.startswith(start)
+    assert part in line
+
+
+@pytest.mark.parametrize(
+    ("added", "start"),
+    [
+        ("faults: [{at: 1us}]", "bad.yaml:8: faults: not yet"),
+        ("inject: [{drop: 1%}]", "bad.yaml:8: inject: not yet"),
+        ("capture: [h0-leaf0]", "bad.yaml:8: capture: not yet"),
+        ("capture: all", "bad.yaml:8: capture: 'all' is no list"),
+        ("host: {path: ibgda}", "bad.yaml:8: host.path: not yet"),
+        ("host: {path: dma}", "bad.yaml:8: host.path: 'dma' is not allowed"),
+        ("host: {gpu_direct: yes}", "bad.yaml:8: host.gpu_direct: 'yes' is neither true nor false"),
+        ("host: {pcie: {}}", "bad.yaml:8: host.pcie: not yet"),
+        ("host: {nic: {retry_cnt: 8}}", "bad.yaml:8: host.nic.retry_cnt: 8 is out of range; allowed: 0 to 7"),
+        ("host: {nic: {window_packets: 8}}", "bad.yaml:8: host.nic.ack_every_packets: 64: at most window_packets"),
+        ("host: none", "bad.yaml:8: host: 'none' is no mapping"),
+        ("run: {seed: -1}", "bad.yaml:8: run.seed: -1 is out of range"),
+        ("run: {until: 3}", "bad.yaml:8: run.until: 3 has no unit"),
+        ("runn: {}", "bad.yaml:8: runn: unknown key 'runn'; did you mean 'run'?"),
+        ("provenance: {}", "bad.yaml:8: provenance: unknown key"),
+        ("_provenance: {}", "bad.yaml:8: _provenance: unknown key"),
+        ("expect: [drops.lossless]", "bad.yaml:8: expect.0: 'drops.lossless' is no expectation"),
+        ("expect:\n  - a == 0\n  - messages.latency_ns.p99 < 3", "bad.yaml:10: expect.1: '3' has no unit"),
+        ("expect: [3]", "bad.yaml:8: expect.0: 3 is no expectation"),
+        ("expect: a == 0", "bad.yaml:8: expect: 'a == 0' is no list"),
+    ],
+)
+def test_a_key_too_many_or_too_early(added: str, start: str) -> None:
+    assert message(GOOD + added + "\n").startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start"),
+    [
+        ("b: 's0:2'", "b: 's0:1'", "bad.yaml:10: fabric.topology.links.1.b: 's0:1' is used twice"),
+        ("b: 's0:2'", "b: 's9:2'", "bad.yaml:10: fabric.topology.links.1.b: unknown node 's9'; did you mean 's0'?"),
+        ("b: 's0:2'", "b: 's0:0'", "bad.yaml:10: fabric.topology.links.1.b: 's0:0': a switch's ports count from 1"),
+        ("b: 's0:2'", "b: 's0:x'", "bad.yaml:10: fabric.topology.links.1.b: "),
+        ("b: 's0:2'", "b: 'h1:2'", "bad.yaml:10: fabric.topology.links.1: both ends are on 'h1'"),
+        ("a: h1, b", "a: h0, b", "bad.yaml:10: fabric.topology.links.1.a: not yet: host 'h0' has a second link"),
+        ("b: 's0:2'", "b: 's0:2', rate: 0bps", "bad.yaml:10: fabric.topology.links.1.rate: "),
+        ("b: 's0:2'", "b: 's0:2', length: 3m", "bad.yaml:10: fabric.topology.links.1.length: unknown key"),
+        ("b: 's0:2'", "b: 's0:99999'", "bad.yaml:10: fabric.topology.links.1.b: "),
+        ("switches: [s0]", "switches: [s0, s0]", "bad.yaml:7: fabric.topology.switches.1: node 's0' appears twice"),
+        ("switches: [s0]", "switches: [s0, h0]", "bad.yaml:7: fabric.topology.switches.1: node 'h0' appears twice"),
+        ("switches: [s0]", "switches: [s0, a_switch_too_long]", "bad.yaml:7: fabric.topology.switches.1: node name"),
+        ("switches: [s0]", "switches: [s0, a/b]", "bad.yaml:7: fabric.topology.switches.1: node name 'a/b'"),
+        ("switches: [s0]", "switches: [s0, 'a b']", "bad.yaml:7: fabric.topology.switches.1: node name 'a b'"),
+        ("switches: [s0]", "switches: [s0, -a]", "bad.yaml:7: fabric.topology.switches.1: node name '-a'"),
+        ("switches: [s0]", "switches: [s0, 7]", "bad.yaml:7: fabric.topology.switches.1: 7 is no node name"),
+        ("hosts: [h0, h1]", "hosts: [h0, h1, h2]", "bad.yaml:6: fabric.topology.hosts.2: host 'h2' has no link"),
+        ("hosts: [h0, h1]", "hosts: []", "bad.yaml:6: fabric.topology.hosts: no hosts"),
+    ],
+)
+def test_a_graph_that_is_no_fabric(old: str, new: str, start: str) -> None:
+    assert old in GRAPH
+    assert message(GRAPH.replace(old, new)).startswith(start)
+
+
+def test_an_interface_name_counts_its_port() -> None:
+    text = GRAPH.replace("s0", "switch0001")  # switch0001-eth1 has 15 characters
+    assert parse(text).name == "graph"
+    assert "switch0001-eth12" in message(text.replace("switch0001:2", "switch0001:12"))
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "empty"),
+        ("# nothing\n", "empty"),
+        ("- a\n- b\n", "a list at top level"),
+        ("just words", "at top level"),
+        ("a: &x [1]\nb: *x", "anchors"),
+        ("a: *x", "anchors"),
+        ("a: [1, 2", "not YAML"),
+        ("a: \x00", "not allowed"),
+        ("a: \ud800", "not allowed"),
+        ("a: " + "[" * 10_000, "nested too deep"),
+        ("a: " + "{b: " * 10_000, "nested too deep"),
+        ("- " * 10_000 + "a", "nested too deep"),
+        ("a: b\n" * 300_000, "too big"),
+        ("%YAML 9.9\n---\na: b", "not YAML"),
+    ],
+)
+def test_what_is_no_scenario_at_all(text: str, part: str) -> None:
+    assert part in message(text)
+
+
+def test_an_alias_bomb_is_refused_at_once() -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+    assert message(bomb).startswith("bad.yaml:1: anchors and aliases")
+
+
+def test_sizes_that_cannot_be_built_say_why() -> None:
+    assert "49151 (each needs a unicast LID" in message(GOOD, ["fabric.topology.leaves=1000", "fabric.topology.hosts_per_leaf=1000"])
+    assert "links: at most 100000 (each" in message(GOOD, ["fabric.topology.leaves=5000", "fabric.topology.spines=5000"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "start"),
+    [
+        ("fabric.hop_latency=260", "--set fabric.hop_latency=260: fabric.hop_latency: 260 has no unit"),
+        ("traffic.1.size=1KiB", "--set traffic.1.size=1KiB: traffic: '1' is no place in this list; allowed: 0 to 0"),
+        ("traffic.x.size=1KiB", "--set traffic.x.size=1KiB: traffic: 'x' is no place"),
+        ("traffic.-1.size=1KiB", "--set traffic.-1.size=1KiB: traffic: '-1' is no place"),
+        ("traffic.0.siz=1KiB", "--set traffic.0.siz=1KiB: traffic.0.siz: unknown key 'siz'; did you mean 'size'?"),
+        ("name.x=3", "--set name.x=3: name: 'good' has no parts"),
+        ("fabric", "--set fabric: write PATH=VALUE"),
+        ("=3", "--set =3: write PATH=VALUE"),
+        ("fabric..rate=3Gbps", "--set fabric..rate=3Gbps: write PATH=VALUE"),
+        ("fabric.rate=[1", "--set fabric.rate=[1: "),
+        ("fabric.rate=!!int 3", "--set fabric.rate=!!int 3: "),
+        ("fabric=3", "--set fabric=3: fabric: 3 is no mapping"),
+        ("run.seed=x", "--set run.seed=x: run.seed: 'x' is no whole number"),
+        ("fabric.profile=x", "--set fabric.profile=x: fabric.profile: unknown profile 'x'"),
+        ("a\nb=3", "--set a\\nb=3: a"),
+    ],
+)
+def test_a_wrong_setting_is_quoted(setting: str, start: str) -> None:
+    assert message(GOOD, [setting]).startswith(start)
+
+
+def test_a_wrong_seed_is_quoted() -> None:
+    with pytest.raises(ScenarioError, match="--seed -3: run.seed: -3 is out of range"):
+        parse(GOOD, seed=-3)
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        ("name: é".encode("latin-1"), "bad.yaml:1: byte 0xe9 is not UTF-8"),
+        ("name: a".encode("utf-16"), "is not UTF-8"),
+        (b"\x80", "is not UTF-8"),
+        (b"a" * (2**20 + 1), "too big"),
+    ],
+)
+def test_files_that_are_no_text(tmp_path: Path, data: bytes, part: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(data)
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+    assert part in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.yaml", tmp_path / ("x" * 300 + ".yaml"), Path("a\0b.yaml")):
+        with pytest.raises(ScenarioError):
+            load(path)
+
+
+def test_a_mapping_from_a_program_is_checked_as_well() -> None:
+    with pytest.raises(ScenarioError, match="fabric.rate"):
+        build({"name": "x", "fabric": {"profile": "native", "rate": float("nan")}, "traffic": []})
+    with pytest.raises(ScenarioError, match="unknown key 3"):
+        build({"name": "x", 3: 4})  # type: ignore[dict-item]
+
+
+WORDS = st.sampled_from(
+    "name fabric profile native topology kind graph hosts links a b h0 traffic write pairs size 4KiB 3 - [ ] { } : , \n \n   & * ! ' # | > ? on ~ .nan".split(" ")
+)
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=40).map(" ".join)))
+def test_random_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
+    try:
+        parse(text, "fuzz.yaml")
+    except ScenarioError as error:
+        assert "\n" not in str(error)
+
+
+@given(st.data())
+def test_a_good_scenario_with_a_character_changed(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([GOOD, GRAPH]))
+    at = data.draw(st.integers(0, len(text)))
+    text = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 3)) :]
+    try:
+        assert build(parse(text).resolved()) == parse(text)
+    except ScenarioError as error:
+        assert "\n" not in str(error)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_random_settings(path: str, value: str) -> None:
+    try:
+        parse(GOOD, settings=[f"{path}={value}"])
+    except ScenarioError as error:
+        assert "\n" not in str(error)

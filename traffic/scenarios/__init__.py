@@ -1,1 +1,0 @@
-"""Ready-made scenario files; read by emu.scenario.builtin."""
