@@ -18,7 +18,7 @@ import emu
 from emu.errors import MachineError, ScenarioError
 from emu.report.output import settle
 
-OK, MISTAKE, MACHINE, BUG, INTERRUPTED = 0, 2, 3, 70, 130
+OK, MISTAKE, MACHINE, EXPECTATION_FAILED, INCOMPLETE, BUG, INTERRUPTED = 0, 2, 3, 4, 5, 70, 130
 
 # Each is the module emu.commands.NAME; only the one that is asked for is loaded.
 COMMANDS = {

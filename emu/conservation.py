@@ -21,8 +21,11 @@ class FrameCount:
     on_the_way: int  # queued in switches or in flight when the run ended
 
 
-def check(fabric: Fabric, engine: Engine) -> FrameCount:
-    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all."""
+def check(fabric: Fabric, engine: Engine, foreign_frames: int = 0, foreign_bytes: int = 0) -> FrameCount:
+    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all.
+
+    `foreign_frames` and `foreign_bytes` entered from outside the model.
+    """
     pending: list[Frame] = engine.pending(Frame)
     ports = [port for _, port in fabric.links.values()]
     nics, switches = fabric.nics.values(), fabric.switches.values()
@@ -35,10 +38,11 @@ def check(fabric: Fabric, engine: Engine) -> FrameCount:
         on_the_way=queued + len(pending),
     )
     ended = count.delivered + count.lost_on_wire + count.dropped_in_switches + count.on_the_way
-    if count.sent != ended:
-        raise InvariantBroken(f"of {count.sent} frames sent, {ended} are accounted for: {count}")
+    entered = count.sent + foreign_frames
+    if entered != ended:
+        raise InvariantBroken(f"of {entered} frames sent, {ended} are accounted for: {count}")
     _check_switches(fabric, len(pending))
-    _check_bytes(fabric, pending)
+    _check_bytes(fabric, pending, foreign_bytes)
     return count
 
 
@@ -55,8 +59,8 @@ def _check_switches(fabric: Fabric, pending: int) -> None:
         raise InvariantBroken(f"switches hold {held} frames, but only {pending} are pending")
 
 
-def _check_bytes(fabric: Fabric, pending: list[Frame]) -> None:
-    sent = sum(nic.port.tx_bytes for nic in fabric.nics.values())
+def _check_bytes(fabric: Fabric, pending: list[Frame], foreign_bytes: int) -> None:
+    sent = foreign_bytes + sum(nic.port.tx_bytes for nic in fabric.nics.values())
     ended = sum(nic.received_bytes for nic in fabric.nics.values()) + sum(frame.wire_bytes for frame in pending)
     ended += sum(port.lost_bytes for _, port in fabric.links.values())
     for switch in fabric.switches.values():

@@ -34,25 +34,28 @@ def framing_of(scenario: Scenario) -> Framing:
 
 
 class Fabric:
-    """All devices of one run. With `wires` frames cross those; without, they are handed over in memory."""
+    """All devices of one run, built first and then joined: what cannot be is refused before a wire is laid."""
 
-    def __init__(self, engine: Engine, scenario: Scenario, topology: Topology, taps: Taps, wires: Wires | None) -> None:
+    def __init__(self, engine: Engine, scenario: Scenario, topology: Topology, taps: Taps) -> None:
         self.topology = topology
         self.nics: dict[str, Nic] = {}
         self.switches: dict[str, Switch] = {}
         self.links: dict[str, tuple[Link, Port]] = {}  # by name of the direction
         self.contexts: dict[str, Context] = {}
         self.wires: list[Wire] = []
-        self._engine, self._scenario, self._taps, self._wires = engine, scenario, taps, wires
+        self._engine, self._scenario, self._taps = engine, scenario, taps
         self._framing = framing_of(scenario)
         self._subnet = Subnet(topology)
-        tables = self._subnet.tables()
+        self._tables = self._subnet.tables()
         self._add_switches()
         self._add_nics()
-        for link in topology.links:
-            self._join(link)
-        for name, table in tables.items():
-            chosen = self._single(table) if scenario.fabric.multipath == "single" else table
+
+    def join(self, wires: Wires | None) -> None:
+        """Join the devices by `wires`; without, frames are handed over in memory."""
+        for link in self.topology.links:
+            self._join(link, wires(link, self._framing) if wires is not None else (None, None))
+        for name, table in self._tables.items():
+            chosen = self._single(table) if self._scenario.fabric.multipath == "single" else table
             self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in chosen.items()})
 
     def _key(self, address: Address) -> int:
@@ -122,10 +125,7 @@ class Fabric:
             tos=(fabric.dscp << 2) | 0b10 if self._framing.name == "rocev2" else 0,  # ECT(0)
         )
 
-    def _join(self, link: Link) -> None:
-        wires: tuple[Wire | None, Wire | None] = (None, None)
-        if self._wires is not None:
-            wires = self._wires(link, self._framing)
+    def _join(self, link: Link, wires: tuple[Wire | None, Wire | None]) -> None:
         for name, here, there, wire in (
             (link.name, link.a, link.b, wires[0]),
             (reverse_name(link), link.b, link.a, wires[1]),

@@ -12,6 +12,7 @@ from emu.engine import Engine
 from emu.fabric import Fabric
 from emu.measure import result
 from emu.measure.measurement import Measurement
+from emu.measure.percentile import summary_ns
 from emu.measure.result import LinkCount
 from emu.route import Routes
 from emu.scenario.model import Scenario
@@ -37,6 +38,8 @@ def build(
     *,
     wire: str,
     complete: bool,
+    interrupted: bool,
+    deterministic: bool,
     wall: Wall,
 ) -> dict[str, Any]:
     """The result dictionary; `expect` is filled in here too, since it looks at all the rest."""
@@ -45,11 +48,12 @@ def build(
     outcome: dict[str, Any] = {
         "schema": result.SCHEMA,
         "complete": complete,
+        "interrupted": interrupted,
         "scenario": scenario.resolved(),
         "seed": scenario.run.seed,
         "wire": wire,
         "virtual_ns": engine.now_ps / NS,
-        "deterministic": True,
+        "deterministic": deterministic,
         "disturbed": any(each.disturbed for each in fabric.wires),
         "run": _run(fabric, engine, wall),
         "frames": {
@@ -61,7 +65,7 @@ def build(
         },
         "drops": _drops(fabric),
         "messages": result.messages(measurement),
-        "fabric_latency_ns": result.summary_ns(measurement.fabric_ps),
+        "fabric_latency_ns": summary_ns(measurement.fabric_ps),
         **result.breakdown(measurement),
         "flows": result.flows(measurement, ideal),
         "links": result.links(_links(fabric), engine.now_ps),
@@ -99,8 +103,10 @@ def _run(fabric: Fabric, engine: Engine, wall: Wall) -> dict[str, Any]:
 def _drops(fabric: Fabric) -> dict[str, Any]:
     """Frames thrown away, by reason. None for want of room: queues have no bound yet."""
     reasons: dict[str, int] = {}
-    for device in (*fabric.switches.values(), *fabric.nics.values()):
-        for reason, number in device.dropped.items():
+    dropped = [switch.dropped for switch in fabric.switches.values()]
+    dropped += [nic.dropped for nic in fabric.nics.values()]
+    for counts in dropped:
+        for reason, number in counts.items():
             reasons[reason] = reasons.get(reason, 0) + number
     return {"lossless": 0, "lossy": 0, "by_reason": dict(sorted(reasons.items()))}
 

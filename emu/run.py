@@ -16,6 +16,7 @@ from emu import conservation, outcome
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric, Wires
+from emu.foreign import ForeignDoor
 from emu.frame import Message
 from emu.measure.measurement import Measurement
 from emu.route import Routes
@@ -33,6 +34,7 @@ class Options:
     """How to run, where that is no part of the scenario."""
 
     wire: str = "veth"
+    accept_foreign: bool = False  # take in frames that nobody in the model sent
     receive_buffer_bytes: int | None = None  # of each veth's socket; None: as large as allowed
     on_message: Callable[[Message], object] | None = None  # each finished message, in order
     on_progress: Callable[[Engine, Measurement], object] | None = None
@@ -47,8 +49,8 @@ def topology_of(scenario: Scenario) -> Topology:
 def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     """Build the fabric, run it to the end, check that nothing went missing, and return what was seen.
 
-    Raises ScenarioError, MachineError (namespaces are not to be had), InvariantBroken. Ctrl-C and SIGTERM while
-    it runs end it after the present event; the result then says `"complete": false`.
+    Raises ScenarioError, MachineError (namespaces are not to be had), InvariantBroken. Ctrl-C, SIGTERM and SIGHUP
+    while it runs end it after the present event; the result then says `"complete": false, "interrupted": true`.
     """
     options = options or Options()
     if options.wire not in WIRES:
@@ -57,8 +59,9 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     topology = topology_of(scenario)
     engine, taps = Engine(), Taps()
     with ExitStack() as undo:
-        wires = _lay(topology, options, undo) if options.wire == "veth" else None
-        fabric = Fabric(engine, scenario, topology, taps, wires)
+        fabric = Fabric(engine, scenario, topology, taps)
+        fabric.join(_lay(topology, options, undo) if options.wire == "veth" else None)
+        door = ForeignDoor(fabric) if options.accept_foreign else None
         routes = Routes(fabric, scenario)
         measurement = Measurement(taps, routes.message_floor_ps, options.on_message)
         cluster = Cluster(engine, fabric.contexts, scenario.run.seed)
@@ -67,13 +70,13 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         if options.before_run is not None:
             options.before_run(fabric)
         built = time.perf_counter()
-        _watch(engine, measurement, options)
-        with _stopped_by_signals(engine):
+        _watch(engine, measurement, options, door)
+        with _stopped_by_signals(engine) as signals:
             engine.run(scenario.run.until_ps)
         wall = outcome.Wall(build_s=built - began, run_s=time.perf_counter() - built)
         for wire in fabric.wires:
             wire.finish()
-        count = conservation.check(fabric, engine)
+        count = conservation.check(fabric, engine, *((door.frames, door.bytes) if door else ()))
         return outcome.build(
             scenario,
             fabric,
@@ -83,6 +86,8 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             count,
             wire=options.wire,
             complete=engine.tasks == 0,
+            interrupted=bool(signals) and engine.tasks > 0,
+            deterministic=door is None,
             wall=wall,
         )
 
@@ -95,28 +100,41 @@ def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
     return lab.wires
 
 
-def _watch(engine: Engine, measurement: Measurement, options: Options) -> None:
+def _watch(engine: Engine, measurement: Measurement, options: Options, door: ForeignDoor | None) -> None:
     watch = options.on_progress
-    if watch is not None:
-        engine.on_progress = lambda: watch(engine, measurement)
+
+    def look() -> None:
+        if door is not None:
+            door.poll()
+        if watch is not None:
+            watch(engine, measurement)
+
+    if watch is not None or door is not None:
+        engine.on_progress = look
 
 
 @contextmanager
-def _stopped_by_signals(engine: Engine) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM end the run between two events, the books in order; a second one interrupts."""
+def _stopped_by_signals(engine: Engine) -> Iterator[list[int]]:
+    """Let the first Ctrl-C, SIGTERM or SIGHUP end the run between two events, the books in order; a second interrupts.
+
+    Gives the list of signals that came.
+    """
+    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield came
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
 
     def stop(number: int, _: FrameType | None) -> None:
+        came.append(number)
         engine.stop()
         signal.signal(number, before[signal.Signals(number)])
 
     try:
         for number in before:
             signal.signal(number, stop)
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

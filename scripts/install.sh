@@ -78,7 +78,7 @@ make_venv() {
     printf 'install: .venv with %s (%s)\n' "$("$python" -V)" "$python"
     usable || rm -rf .venv
     "$python" -m venv .venv || die "$python could not make .venv"
-    .venv/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[dev]' </dev/null ||
+    .venv/bin/python -m pip --disable-pip-version-check install -qq --editable '.[dev]' </dev/null ||
         die "pip could not install emu and what it needs into .venv (its own words are above)"
     printf '%s\n' "$PWD" >"$stamp"
 }

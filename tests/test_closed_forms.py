@@ -19,7 +19,16 @@ FRAME_BYTES = {  # around the payload: up to the last CRC, then what else takes 
     "roce": (14 + 20 + 8 + 12 + 4 + 4, 20, 64),  # Ethernet, IPv4, UDP, BTH, ICRC, FCS; preamble and gap; 64 at least
 }
 RETH, AETH = 16, 4
-RATES_GBPS = (Fraction(10), Fraction(25), Fraction(40), Fraction(100), Fraction(400), Fraction(800), Fraction(33), Fraction("2.7"))
+RATES_GBPS = (
+    Fraction(10),
+    Fraction(25),
+    Fraction(40),
+    Fraction(100),
+    Fraction(400),
+    Fraction(800),
+    Fraction(33),
+    Fraction("2.7"),
+)
 LEGS_PS = {"post": 311_111, "receive": 201_003, "ack_turnaround": 97_001, "delivery": 303_007, "cqe": 250_000}
 
 
@@ -62,7 +71,9 @@ traffic: [{{kind: write, pairs: [[h0, h1]], size: {self.size}B, count: {self.cou
         """Wire bytes of each frame of the message."""
         packets = max(1, ceil(self.size / self.mtu))
         payloads = [self.mtu] * (packets - 1) + [self.size - self.mtu * (packets - 1)]
-        return [wire_bytes(self.profile, payload, RETH if number == 0 else 0) for number, payload in enumerate(payloads)]
+        return [
+            wire_bytes(self.profile, payload, RETH if number == 0 else 0) for number, payload in enumerate(payloads)
+        ]
 
     def transit_ps(self, frames: list[int], *, back: bool = False) -> int:
         """Section 4 of the design, link by link: F and L of every frame at every egress."""
@@ -76,9 +87,11 @@ traffic: [{{kind: write, pairs: [[h0, h1]], size: {self.size}B, count: {self.cou
             previous[0] = last
             for k in range(1, len(rates)):
                 lag = cables[k - 1] * 5 + self.hop_ps
-                if self.switching == "store_and_forward":
-                    start = last + lag
-                elif self.slow_to_fast == "store_and_forward" and sers[k - 1] > sers[k]:
+                if (
+                    self.switching == "store_and_forward"
+                    or self.slow_to_fast == "store_and_forward"
+                    and sers[k - 1] > sers[k]
+                ):
                     start = last + lag
                 else:
                     start = max(first, last - sers[k]) + lag

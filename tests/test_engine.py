@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from emu.errors import InvariantBroken
 
 
 def test_time_goes_in_order_and_equal_times_as_scheduled() -> None:
-    engine, seen = Engine(), []
+    engine = Engine()
+    seen: list[Any] = []
     for when_ps, name in ((5, "b"), (3, "a"), (5, "c"), (5, "d")):
         engine.at(when_ps, lambda name: seen.append((engine.now_ps, name)), name)
     engine.run()
@@ -26,7 +28,8 @@ def test_the_past_is_refused() -> None:
 
 
 def test_until_runs_the_events_of_that_instant_and_no_later_one() -> None:
-    engine, seen = Engine(), []
+    engine = Engine()
+    seen: list[Any] = []
     for when_ps in (1, 2, 3):
         engine.at(when_ps, seen.append, when_ps)
     engine.run(until_ps=2)
@@ -44,7 +47,8 @@ def test_events_are_counted_across_many() -> None:
 
 
 def test_progress_is_called_now_and_then() -> None:
-    engine, calls = Engine(), []
+    engine = Engine()
+    calls: list[int] = []
     engine.on_progress = lambda: calls.append(engine.now_ps)
     for when_ps in range(10_000):
         engine.at(when_ps, lambda _: None)
@@ -53,7 +57,8 @@ def test_progress_is_called_now_and_then() -> None:
 
 
 def test_a_timer_is_moved_without_waking_for_the_old_deadline() -> None:
-    engine, fired = Engine(), []
+    engine = Engine()
+    fired: list[int] = []
     timer = Timer(engine, lambda: fired.append(engine.now_ps))
     timer.start(100)
     engine.at(50, lambda _: timer.start(200))
@@ -63,7 +68,8 @@ def test_a_timer_is_moved_without_waking_for_the_old_deadline() -> None:
 
 
 def test_a_timer_can_be_moved_earlier_and_stopped() -> None:
-    engine, fired = Engine(), []
+    engine = Engine()
+    fired: list[int] = []
     timer = Timer(engine, lambda: fired.append(engine.now_ps))
     timer.start(100)
     timer.start(30)
@@ -77,7 +83,8 @@ def test_a_timer_can_be_moved_earlier_and_stopped() -> None:
 
 
 def test_a_timer_fires_again_when_restarted_in_its_action() -> None:
-    engine, fired = Engine(), []
+    engine = Engine()
+    fired: list[int] = []
 
     def action() -> None:
         fired.append(engine.now_ps)
@@ -91,7 +98,8 @@ def test_a_timer_fires_again_when_restarted_in_its_action() -> None:
 
 
 def test_coroutines_sleep_wait_for_each_other_and_end_the_run() -> None:
-    engine, seen = Engine(), []
+    engine = Engine()
+    seen: list[Any] = []
 
     async def child() -> str:
         await engine.sleep(10)
@@ -121,7 +129,8 @@ def test_an_exception_in_a_coroutine_leaves_the_run() -> None:
 
 
 def test_a_future_resolves_once() -> None:
-    future, seen = Future(), []
+    future = Future()
+    seen: list[Any] = []
     future.when_done(seen.append)
     future.resolve(1)
     future.resolve(2)
@@ -130,7 +139,8 @@ def test_a_future_resolves_once() -> None:
 
 
 def test_stop_ends_after_the_present_event() -> None:
-    engine, seen = Engine(), []
+    engine = Engine()
+    seen: list[Any] = []
 
     def stop(_: object) -> None:
         engine.stop()
@@ -153,5 +163,3 @@ def test_pending_lists_arguments_of_a_type() -> None:
     engine.at(1, print, "text")
     engine.at(1, print, 3)
     assert engine.pending(str) == ["text"]
-
-

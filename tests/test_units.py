@@ -42,7 +42,9 @@ def test_shares(text: object, share: Fraction) -> None:
     assert units.parse_fraction(text) == share
 
 
-@pytest.mark.parametrize("bad", ["260", 260, "-1ns", "nan", "inf", "infns", "1.5ps", "9e99s", "5m", "", "ns", None, True])
+@pytest.mark.parametrize(
+    "bad", ["260", 260, "-1ns", "nan", "inf", "infns", "1.5ps", "9e99s", "5m", "", "ns", None, True]
+)
 def test_what_is_no_time_is_refused_in_one_line(bad: object) -> None:
     with pytest.raises(ScenarioError) as caught:
         units.parse_time_ps(bad)

@@ -11,7 +11,8 @@ from emu.frame import Frame
 
 STORE_AND_FORWARD = "store_and_forward"
 CUT_THROUGH = "cut_through"
-_SPREAD = 0x9E3779B1  # 2^32 over the golden ratio: spreads nearby hashes over the ports
+_WORD = 0xFFFFFFFF
+_MIX_1, _MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # MurmurHash3's: a salt alone would leave two switches' choices correlated
 
 
 class Switch:
@@ -62,7 +63,9 @@ class Switch:
             return None
         if len(ports) == 1:
             return ports[0]
-        return ports[(((path_hash ^ self._salt) * _SPREAD & 0xFFFFFFFF) >> 8) % len(ports)]
+        mixed = (path_hash ^ self._salt) * _MIX_1 & _WORD
+        mixed = (mixed ^ mixed >> 15) * _MIX_2 & _WORD
+        return ports[(mixed >> 16) % len(ports)]
 
     def receive(self, frame: Frame) -> None:
         """A frame comes out of the pipeline: its first bit entered `hop_latency_ps` ago (its last, if stored)."""

@@ -113,7 +113,9 @@ def unpack(data: bytes, start: int, end: int, envelope_of: Callable[[int, int], 
     extension = start + BTH_BYTES
     begin = extension + EXTENSION_BYTES[opcode]
     finish = end - ICRC_BYTES - (flags >> PAD_SHIFT & 3)
-    if finish < begin or (finish > begin and not HAS_PAYLOAD[opcode]):
+    if finish < begin:
+        raise WireError(f"{NAMES[opcode]} cut short by {begin - finish} B")
+    if finish > begin and not HAS_PAYLOAD[opcode]:
         raise WireError(f"{NAMES[opcode]} with {finish - begin} B of payload")
     frame = Frame(
         envelope_of(pkey, address & LOW_24),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -9,10 +10,11 @@ import select
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic, sleep
 
 from emu.errors import MachineError
+from emu.lab.namespace import entered
 
 MNEXEC_REMEDY = "install it (Debian, Ubuntu: apt-get install mininet), or use --wire memory"
 NAMESPACE_REMEDY = "run as root or where user namespaces are allowed (emu doctor), or use --wire memory"
@@ -35,9 +37,11 @@ class Holder:
         """Send what it will echo once it is in its namespaces."""
         os.write(self._pipe, text)
 
-    def open_namespace(self) -> int:
-        """A file descriptor of its network namespace; the caller closes it."""
-        return os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """This thread is inside its network namespace meanwhile. Raises MachineError."""
+        with entered(f"/proc/{self.pid}/ns/net"):
+            yield
 
     def let_go(self) -> None:
         """Close the pipe: the holder ends by itself."""
@@ -79,7 +83,7 @@ def find_mnexec() -> str:
     return path
 
 
-def spawn(names: Iterable[str], environment: Mapping[str, str], holders: list[Holder]) -> None:
+def spawn(names: Iterable[str], environment: Mapping[str, str], holders: dict[str, Holder]) -> None:
     """Start a holder for each name, all at once, and wait until each is in its namespaces.
 
     They are added to `holders` one by one, so that the caller can let go of them if this raises (MachineError).
@@ -90,19 +94,17 @@ def spawn(names: Iterable[str], environment: Mapping[str, str], holders: list[Ho
         try:
             leaked = _inheritable_files()
             for name in names:
-                holders.append(_start([mnexec, "-n", cat], {**environment, "EMU_NODE": name}, name, answer, leaked))
+                holders[name] = _start([mnexec, "-n", cat], {**environment, "EMU_NODE": name}, name, answer, leaked)
         finally:
             os.close(answer)
-        for number, holder in enumerate(holders):
+        for number, holder in enumerate(holders.values()):
             _greet(holder, b"%d\n" % number)
         _await_answers(answers, len(holders))
     finally:
         os.close(answers)
 
 
-def _start(
-    command: list[str], environment: Mapping[str, str], name: str, answer: int, leaked: Iterable[int]
-) -> Holder:
+def _start(command: list[str], environment: Mapping[str, str], name: str, answer: int, leaked: Iterable[int]) -> Holder:
     reading, writing = os.pipe()
     actions: list[tuple[int, int, int] | tuple[int, int]] = [
         (os.POSIX_SPAWN_DUP2, reading, 0),
@@ -113,7 +115,13 @@ def _start(
     try:
         # A session of its own: what a terminal sends us (Ctrl-C, hang-up) does not reach it.
         pid = os.posix_spawn(
-            command[0], command, environment, file_actions=actions, setsid=True, setsigmask=[], setsigdef=[signal.SIGPIPE]
+            command[0],
+            command,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGPIPE],
         )
     except OSError as error:
         os.close(writing)

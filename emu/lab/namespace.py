@@ -24,17 +24,15 @@ QUIET_SETTINGS = {
 
 
 @contextlib.contextmanager
-def entered(namespace: int) -> Iterator[None]:
-    """This thread is inside the network namespace meanwhile. Raises MachineError if it may not go there."""
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _set_namespace(namespace)
+def entered(namespace: str) -> Iterator[None]:
+    """This thread is inside that network namespace (`/proc/PID/ns/net`) meanwhile. Raises MachineError."""
+    with _opened("/proc/thread-self/ns/net") as home:
+        with _opened(namespace) as there:
+            _set_namespace(there)
         try:
             yield
         finally:
             _set_namespace(home)
-    finally:
-        os.close(home)
 
 
 def in_own_thread(work: Callable[[], T]) -> T:
@@ -75,6 +73,15 @@ def keep_quiet() -> None:
             os.write(file, value)
         finally:
             os.close(file)
+
+
+@contextlib.contextmanager
+def _opened(namespace: str) -> Iterator[int]:
+    file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def _set_namespace(namespace: int) -> None:

@@ -34,9 +34,10 @@ COLUMNS = (
 class ResultFolder:
     """Use with `with`: what was not finished leaves nothing behind. Times in messages.csv are nanoseconds."""
 
-    def __init__(self, path: str | Path, *, force: bool) -> None:
+    def __init__(self, path: str | Path, *, force: bool, with_messages: bool = True) -> None:
         self._path = Path(path).resolve()
         self._force = force
+        self._with_messages = with_messages
         self._partial: Path | None = None
         self._messages: TextIO | None = None
         self._writer: Any = None
@@ -49,6 +50,10 @@ class ResultFolder:
             partial = tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".partial", dir=self._path.parent)
             self._partial = Path(partial)
             self._partial.chmod(0o777 & ~_umask())
+            if self._with_messages:
+                self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
+                self._writer = csv.writer(self._messages, lineterminator="\n")
+                self._writer.writerow(COLUMNS)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -60,7 +65,7 @@ class ResultFolder:
     def on_message(self, message: Message) -> None:
         """Add a finished message to messages.csv."""
         with self._errors_named():
-            self._rows().writerow(_row(message))
+            self._writer.writerow(_row(message))
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json and give the folder its name."""
@@ -70,14 +75,6 @@ class ResultFolder:
                 self._messages.close()
             (self._partial / RESULT).write_text(to_json(result) + "\n", encoding="utf-8")
             self._replace()
-
-    def _rows(self) -> Any:
-        if self._writer is None:
-            assert self._partial is not None
-            self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
-            self._writer = csv.writer(self._messages, lineterminator="\n")
-            self._writer.writerow(COLUMNS)
-        return self._writer
 
     def _check(self) -> None:
         if not os.path.lexists(self._path):

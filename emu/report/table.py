@@ -36,6 +36,6 @@ def share_text(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def count_text(count: int, one: str) -> str:
+def count_text(count: int, one: str, more: str = "") -> str:
     """`1 message`, `1,024 messages`."""
-    return f"{count:,} {one if count == 1 else one + 's'}"
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from emu.frame import Frame
@@ -14,12 +15,16 @@ class Wire(Protocol):
     lost: int  # frames that did not come out, refused sends included
     disturbed: bool  # whether anything outside the model touched this wire
     warnings: list[str]
+    on_foreign: Callable[[Frame], object] | None  # takes in foreign frames that are frames we know
 
     def send(self, frame: Frame) -> bool:
         """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now."""
 
     def receive(self, frame: Frame) -> Frame | None:
         """The frame that is due, as its bytes came out: itself, or parsed anew if changed, or None if lost."""
+
+    def poll(self) -> None:
+        """Look for foreign frames while nothing of ours is in flight."""
 
     def finish(self) -> None:
         """After a run: read on, count what nobody sent, and check that the kernel dropped nothing."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from emu.frame import Frame
 
 
 class MemoryWire:
     """One direction of one link that loses nothing, changes nothing and makes no system call."""
 
-    __slots__ = ("disturbed", "foreign", "lost", "name", "warnings")
+    __slots__ = ("disturbed", "foreign", "lost", "name", "on_foreign", "warnings")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -16,6 +18,7 @@ class MemoryWire:
         self.lost = 0
         self.disturbed = False
         self.warnings: list[str] = []
+        self.on_foreign: Callable[[Frame], object] | None = None  # never called
 
     def send(self, frame: Frame) -> bool:
         """Always taken; the frame's bytes are not even made."""
@@ -24,6 +27,9 @@ class MemoryWire:
     def receive(self, frame: Frame) -> Frame:
         """The frame itself."""
         return frame
+
+    def poll(self) -> None:
+        """Nobody else can reach it."""
 
     def finish(self) -> None:
         """Nothing is left on a wire of this kind."""

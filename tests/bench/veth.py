@@ -51,7 +51,8 @@ def _run(topology: Topology, lab: Lab, crossings: list[Crossing] | None = None) 
     """Seconds that one all-to-all takes; with `crossings`, note what crossed which sockets instead."""
     scenario = all_to_all()
     engine, taps = Engine(), Taps()
-    fabric = Fabric(engine, scenario, topology, taps, lab.wires)
+    fabric = Fabric(engine, scenario, topology, taps)
+    fabric.join(lab.wires)
     cluster = Cluster(engine, fabric.contexts, scenario.run.seed)
     for traffic in scenario.traffic:
         BY_KIND[traffic.kind](cluster, traffic)

@@ -129,7 +129,9 @@ def test_a_profile_beside_the_scenario_is_found(tmp_path: Path, monkeypatch: pyt
         "name: mine\ndescription: mine\nextends: roce\n"
         "fabric:\n  hop_latency: {value: 1us, source: a guess, kind: assumed}\n"
     )
-    (tmp_path / "s.yaml").write_text(TEXT.replace("profile: native", "profile: ./mine.yaml").replace("  hop_latency: 300ns\n", ""))
+    (tmp_path / "s.yaml").write_text(
+        TEXT.replace("profile: native", "profile: ./mine.yaml").replace("  hop_latency: 300ns\n", "")
+    )
     scenario = load(str(tmp_path / "s.yaml"))
     assert scenario.fabric.hop_latency_ps == 1_000_000
     assert scenario.provenance["fabric.hop_latency"].source == "a guess"

@@ -1,0 +1,1 @@
+"""One module a command of `emu`, each with `configure(parser)` and `execute(arguments)`."""

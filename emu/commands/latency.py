@@ -1,0 +1,131 @@
+"""`emu latency`: a perftest-like table, sizes by profiles, with what each figure rests on."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import TypeVar
+
+from emu.cli import INCOMPLETE, INTERRUPTED, OK
+from emu.commands.options import add_common, complain, options_of, ready
+from emu.errors import ScenarioError
+from emu.harness.latency import Latencies, Plan, measure, scenarios_of
+from emu.report.folder import ResultFolder
+from emu.report.latency import latency_text
+from emu.report.output import to_json, write
+from emu.report.progress import Progress
+from emu.report.text import shortfall
+from emu.units import parse_fraction, parse_size_bytes
+
+T = TypeVar("T")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add what to measure, and the options."""
+    parser.add_argument(
+        "--profile",
+        metavar="A,B",
+        type=_listed(str),
+        default=["native", "roce", "roce-63", "ndr"],
+        help="profiles, by name or path (default native,roce,roce-63,ndr)",
+    )
+    parser.add_argument(
+        "--sizes",
+        metavar="A,B",
+        type=_listed(parse_size_bytes),
+        default=[64, 4096, 65_536, 1_048_576],
+        help="message sizes (default 64B,4KiB,64KiB,1MiB)",
+    )
+    parser.add_argument(
+        "--hops",
+        metavar="N",
+        type=_whole(0, 1000),
+        default=3,
+        help="switches on the way: 1 (one leaf), 3 (leaf, spine, leaf), another number (a line of switches), 0 (none)",
+    )
+    parser.add_argument("--op", default="write", help="the operation (default write)")
+    parser.add_argument("--iters", metavar="N", type=_whole(1, 10**6), default=3, help="messages a row (default 3)")
+    parser.add_argument(
+        "--claim",
+        metavar="SHARE",
+        type=_claim,
+        default=Fraction(63, 100),
+        help="a claim to hold the table against: the hop latency at which it would be true (default 63%%)",
+    )
+    add_common(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure every row, print and write them."""
+    plan = Plan(
+        profiles=arguments.profile,
+        sizes_bytes=arguments.sizes,
+        hops=arguments.hops,
+        op=arguments.op,
+        iters=arguments.iters,
+        settings=arguments.settings,
+        seed=arguments.seed,
+    )
+    total = len(scenarios_of(plan))  # mistakes first, before anything is made
+    ready(arguments)
+    with ExitStack() as stack:
+        folder = None
+        if arguments.out is not None:
+            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force, with_messages=False))
+        progress = stack.enter_context(Progress(total, "run", quiet=arguments.quiet))
+        latencies = measure(plan, options_of(arguments), progress.reach)
+        found = latencies.to_json()
+        if folder is not None:
+            folder.finish(found)
+    if arguments.json:
+        write(to_json(found))
+    elif not arguments.quiet:
+        write(latency_text(found, arguments.claim))
+    return _verdict(latencies)
+
+
+def _verdict(latencies: Latencies) -> int:
+    code = OK
+    for result in latencies.results:
+        short = shortfall(result)
+        if short:
+            complain(f"{result['scenario']['name']}: traffic did not complete: {short}")
+            code = INTERRUPTED if result["interrupted"] else code or INCOMPLETE
+    return code
+
+
+def _listed(read: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """Reads `a,b,c`, each once."""
+
+    def split(text: str) -> list[T]:
+        words = [word.strip() for word in text.split(",")]
+        if not all(words):
+            raise argparse.ArgumentTypeError(f"{text!r}: write a list like a,b,c without gaps")
+        return list(dict.fromkeys(_as_argument(read, word) for word in words))
+
+    return split
+
+
+def _as_argument(read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text)
+    except ScenarioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
+            raise argparse.ArgumentTypeError(f"{text!r}: a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _claim(text: str) -> Fraction:
+    share = _as_argument(parse_fraction, text)
+    if share == 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: nothing takes no time; write less than 100%")
+    return share

@@ -1,0 +1,73 @@
+"""`emu run`: one scenario, one result."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from typing import Any
+
+from emu.cli import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
+from emu.commands.options import add_common, complain, options_of, ready
+from emu.engine import Engine
+from emu.errors import ScenarioError
+from emu.measure.measurement import Measurement
+from emu.report.folder import ResultFolder
+from emu.report.output import to_json, write
+from emu.report.progress import Progress, message_count
+from emu.report.text import failed_expectations, shortfall, summary
+from emu.run import run
+from emu.scenario.load import load
+from emu.scenario.model import Scenario
+from emu.scenario.schema import json_schema
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the scenario and the options."""
+    parser.add_argument("scenario", metavar="SCENARIO", nargs="?", help="a scenario file, or a built-in by name")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files and stop")
+    add_common(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run it, print and write the result; 4 and 5 as well as 0."""
+    if arguments.schema:
+        write(to_json(json_schema()))
+        return OK
+    if arguments.scenario is None:
+        raise ScenarioError("which scenario? Give a file, or a built-in by name (emu list shows them)")
+    scenario = load(arguments.scenario, arguments.settings, arguments.seed)
+    ready(arguments)
+    result = _run(scenario, arguments)
+    if arguments.json:
+        write(to_json(result))
+    elif not arguments.quiet:
+        write(summary(result))
+    return verdict(result)
+
+
+def verdict(result: dict[str, Any]) -> int:
+    """The exit code of a result, its reasons told on stderr."""
+    failed, short = failed_expectations(result), shortfall(result)
+    for line in failed:
+        complain(line)
+    if short:
+        complain(f"traffic did not complete: {short}")
+    if result["interrupted"]:
+        return INTERRUPTED
+    return EXPECTATION_FAILED if failed else INCOMPLETE if short else OK
+
+
+def _run(scenario: Scenario, arguments: argparse.Namespace) -> dict[str, Any]:
+    with ExitStack() as stack:
+        folder = None
+        if arguments.out is not None:
+            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force))
+        progress = stack.enter_context(Progress(message_count(scenario), "message", quiet=arguments.quiet))
+
+        def show(_: Engine, measurement: Measurement) -> None:
+            progress.reach(measurement.completed + measurement.failed)
+
+        result = run(scenario, options_of(arguments, folder.on_message if folder else None, show))
+        if folder is not None:
+            folder.finish(result)
+        return result

@@ -1,0 +1,158 @@
+"""A run's result as a person reads it: what happened, where the time went, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from emu.report.inputs import by_path, rests_on
+from emu.report.table import count_text, share_text, table, time_text
+from emu.units import format_size
+
+Result = Mapping[str, Any]
+LINKS = FLOWS = 8  # shown of each
+SUMMARY = ("min", "mean", "p50", "p99", "max")
+
+
+def summary(result: Result) -> str:
+    """The result of one run as text."""
+    blocks = (_head(result), _latencies(result), _breakdown(result), _links(result), _flows(result))
+    blocks = (*blocks, _expectations(result), _warnings(result), _cost(result))
+    return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
+
+
+def shortfall(result: Result) -> str:
+    """Why its traffic did not complete, or nothing if it did."""
+    messages = result["messages"]
+    left = messages["posted"] - messages["completed"] - messages["failed"]
+    reasons = []
+    if result.get("interrupted"):
+        reasons.append("interrupted")
+    elif not result["complete"]:
+        reasons.append(f"the run ended at {time_text(result['virtual_ns'])} before its traffic did")
+    if messages["failed"]:
+        reasons.append(f"{count_text(messages['failed'], 'message')} failed")
+    if reasons and left:
+        reasons.append(f"{count_text(left, 'message')} still on the way")
+    return ", ".join(reasons)
+
+
+def failed_expectations(result: Result) -> list[str]:
+    """One line for each expectation that does not hold."""
+    return [f"does not hold: {each['text']} (it is {each['value']})" for each in result["expect"] if not each["holds"]]
+
+
+def _head(result: Result) -> Iterator[str]:
+    scenario, messages = result["scenario"], result["messages"]
+    fabric = scenario["fabric"]
+    topology = " ".join(
+        f"{key}={value}" for key, value in fabric["topology"].items() if key != "kind" and isinstance(value, (int, str))
+    )
+    yield f"{scenario['name']}: {fabric['topology']['kind']} {topology}".rstrip()
+    yield f"  {fabric['profile']} over {result['wire']}, seed {result['seed']}"
+    end = shortfall(result)
+    yield (
+        f"  {count_text(messages['completed'], 'message')} completed of {messages['posted']:,} posted,"
+        f" {format_size(messages['bytes'])} in {time_text(result['virtual_ns'])} of virtual time"
+        + (f" - INCOMPLETE: {end}" if end else "")
+    )
+
+
+def _latencies(result: Result) -> Iterator[str]:
+    if not result["breakdown_ps_total"]["total"]:
+        return
+    rows = [("", *SUMMARY, "")]
+    for name, values, meaning in (
+        ("fabric latency", result["fabric_latency_ns"], "first bit out to last bit in"),
+        ("message latency", result["messages"]["latency_ns"], "posted to visible at the destination"),
+        ("completion latency", result["messages"]["completion_latency_ns"], "posted to completion seen"),
+    ):
+        rows.append((name, *(time_text(values[key]) for key in SUMMARY), meaning))
+    yield from table(rows, left=(0, len(SUMMARY) + 1))
+
+
+def _breakdown(result: Result) -> Iterator[str]:
+    means, total = result["breakdown_ns"], result["breakdown_ps_total"]["total"]
+    if not total:
+        return
+    inputs = by_path(result["provenance"])
+    rows = [("where the time went", "mean", "share", "rests on")]
+    for part, value in means.items():
+        if part != "total" and (value or part in ("serialization", "propagation", "switching")):
+            share = result["breakdown_ps_total"][part] / total
+            rows.append((part.replace("_", " "), time_text(value), share_text(share), rests_on(part, inputs)))
+    rows.append(("total", time_text(means["total"]), share_text(1), ""))
+    yield from table(rows, left=(0, 3))
+
+
+def _links(result: Result) -> Iterator[str]:
+    used = sorted((link for link in result["links"] if link["tx_frames"]), key=lambda link: -link["utilization"])
+    if not used:
+        return
+    rows = [("busiest links", "utilization", "frames", "wire bytes", "longest queue", "dropped")]
+    rows += [
+        (
+            f"{link['from']} -> {link['to']}" + _parallel(link["name"]),
+            share_text(link["utilization"]),
+            f"{link['tx_frames']:,}",
+            f"{link['tx_bytes']:,}",
+            f"{link['max_queue_bytes']:,}",
+            f"{link['dropped']:,}",
+        )
+        for link in used[:LINKS]
+    ]
+    yield from table(rows)
+    yield from _rest(len(used) - LINKS, "link")
+
+
+def _parallel(name: str) -> str:
+    return f" #{name.partition('#')[2]}" if "#" in name else ""
+
+
+def _flows(result: Result) -> Iterator[str]:
+    flows: Sequence[Result] = sorted(result["flows"], key=lambda flow: -flow["slowdown"])
+    if len(flows) < 2:
+        return
+    rows = [("slowest flows", "messages", "bytes", "completion", "ideal", "slowdown", "sent again")]
+    rows += [
+        (
+            f"{flow['src']} -> {flow['dst']}",
+            f"{flow['messages']:,}",
+            format_size(flow["bytes"]),
+            time_text(flow["fct_ns"]),
+            time_text(flow["ideal_fct_ns"]),
+            f"{flow['slowdown']:.2f}",
+            f"{flow['retransmitted']:,}",
+        )
+        for flow in flows[:FLOWS]
+    ]
+    yield from table(rows)
+    yield from _rest(len(flows) - FLOWS, "flow")
+
+
+def _rest(number: int, one: str) -> Iterator[str]:
+    if number > 0:
+        yield f"  and {count_text(number, one)} more"
+
+
+def _expectations(result: Result) -> Iterator[str]:
+    rows = [
+        ("holds" if each["holds"] else "DOES NOT HOLD", each["text"], f"(it is {each['value']})")
+        for each in result["expect"]
+    ]
+    yield from table(rows, left=(0, 1, 2))
+
+
+def _warnings(result: Result) -> Iterator[str]:
+    yield from (f"  warning: {text}" for text in result["warnings"])
+    if result["disturbed"]:
+        yield "  warning: something outside the model touched this run (disturbed)"
+
+
+def _cost(result: Result) -> Iterator[str]:
+    run = result["run"]
+    yield (
+        f"  {run['events']:,} events, {count_text(run['frame_hops'], 'data frame-hop')},"
+        f" {count_text(run['control_frame_hops'], 'control frame-hop')}; wall time {run['wall_s']:.2f} s"
+        f" ({run['frame_hops_per_s']:,} data frame-hops/s) after {run['build_s']:.2f} s to build; {run['peak_rss_mb']} MB"
+    )
