@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType
@@ -138,10 +138,8 @@ def _unknown(name: str) -> str:
 def _say(text: str) -> None:
     """A message for the user, on stderr if that is still open."""
     if sys.stderr is not None:
-        try:
+        with suppress(OSError):
             print(text, file=sys.stderr, flush=True)
-        except OSError:
-            pass
 
 
 @contextmanager

@@ -1,7 +1,4 @@
-"""The topologies, as Mininet `Topo` classes, and how each is made from a scenario's parameters.
-
-Stock Mininet takes them too: `mn --custom topologies/custom.py --topo leaf_spine,leaves=2,spines=1`.
-"""
+"""The topologies, as Mininet `Topo` classes, and how each is made from a scenario's parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For stock Mininet: `mn --custom topologies/custom.py --topo leaf_spine,leaves=2,spines=1,hosts_per_leaf=2`.
+"""For stock Mininet: `.venv/bin/mn --custom topologies/custom.py --topo leaf_spine,leaves=2,spines=1`.
 
 With more than one spine the fabric has loops, which Mininet's own switches need a spanning tree for.
 """

@@ -140,7 +140,7 @@ def _needed(rows: Rows, claim: Fraction) -> Iterator[str]:
 def _inputs(inputs: Inputs) -> Iterator[str]:
     """Each input once for all the profiles that share it."""
     yield "what the figures rest on"
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for part, paths in RESTS_ON.items():
         for path in paths:
             for (value, kind, source), profiles in _shared(inputs, path).items():
@@ -148,9 +148,9 @@ def _inputs(inputs: Inputs) -> Iterator[str]:
                 lines.append((part, path.rpartition(".")[2], who, value, kind_text(kind), source))
                 part = ""
     yield from table(lines, left=range(6))
-    for profile, paths in _calibrated(inputs).items():
+    for profile, fitted in _calibrated(inputs).items():
         yield (
-            f"note: {profile}: {', '.join(paths)}; calibrated: the figure that it was fitted to confirms nothing,"
+            f"note: {profile}: {', '.join(fitted)}; calibrated: the figure that it was fitted to confirms nothing,"
             " only the others are predictions"
         )
 

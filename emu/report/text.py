@@ -16,9 +16,8 @@ SUMMARY = ("min", "mean", "p50", "p99", "max")
 
 def summary(result: Result) -> str:
     """The result of one run as text."""
-    blocks = (_head(result), _latencies(result), _breakdown(result), _links(result), _flows(result))
-    blocks = (*blocks, _expectations(result), _warnings(result), _cost(result))
-    return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
+    blocks = (_head, _latencies, _breakdown, _links, _flows, _expectations, _warnings, _cost)
+    return "\n\n".join("\n".join(lines) for lines in (list(block(result)) for block in blocks) if lines)
 
 
 def shortfall(result: Result) -> str:
@@ -61,7 +60,7 @@ def _head(result: Result) -> Iterator[str]:
 def _latencies(result: Result) -> Iterator[str]:
     if not result["breakdown_ps_total"]["total"]:
         return
-    rows = [("", *SUMMARY, "")]
+    rows: list[tuple[str, ...]] = [("", *SUMMARY, "")]
     for name, values, meaning in (
         ("fabric latency", result["fabric_latency_ns"], "first bit out to last bit in"),
         ("message latency", result["messages"]["latency_ns"], "posted to visible at the destination"),
@@ -154,5 +153,6 @@ def _cost(result: Result) -> Iterator[str]:
     yield (
         f"  {run['events']:,} events, {count_text(run['frame_hops'], 'data frame-hop')},"
         f" {count_text(run['control_frame_hops'], 'control frame-hop')}; wall time {run['wall_s']:.2f} s"
-        f" ({run['frame_hops_per_s']:,} data frame-hops/s) after {run['build_s']:.2f} s to build; {run['peak_rss_mb']} MB"
+        f" ({run['frame_hops_per_s']:,} data frame-hops/s) after {run['build_s']:.2f} s to build;"
+        f" {run['peak_rss_mb']} MB"
     )

@@ -39,8 +39,7 @@ class VethWire:
         "_largest_bytes",
         "_missing",
         "_read",
-        "_receiver",
-        "_sender_send",
+        "_send",
         "_warned",
         "changed",
         "disturbed",
@@ -51,7 +50,9 @@ class VethWire:
         "name",
         "on_foreign",
         "reads",
+        "receiver",
         "refused",
+        "sender",
         "sent",
         "warnings",
     )
@@ -69,8 +70,9 @@ class VethWire:
         self.disturbed = False
         self.warnings: list[str] = []
         self.on_foreign: Callable[[Frame], object] | None = None  # takes in foreign frames that are frames we know
-        self._sender_send = sender.send
-        self._receiver = receiver
+        self.sender = sender
+        self.receiver = receiver
+        self._send = sender.send
         self._read = receiver.recv
         self._in_flight: deque[Frame] = deque()  # taken by the kernel, not yet due
         self._arrived: deque[bytes] = deque()  # read before they were due
@@ -95,7 +97,7 @@ class VethWire:
         if len(self._in_flight) - len(self._arrived) >= self._burst:
             self._drain()
         try:
-            self._sender_send(data)
+            self._send(data)
         except OSError as error:
             return self._refuse(error)
         self.sent += 1
@@ -146,7 +148,7 @@ class VethWire:
                 for _ in range(place + 1):
                     self._in_flight.popleft()
         self._in_flight.clear()
-        drops = dropped_frames(self._receiver)
+        drops = dropped_frames(self.receiver)
         if drops and not self.foreign:
             raise InvariantBroken(f"wire {self.name}: {drops} frames overran the receive buffer")
         if drops:
@@ -155,7 +157,7 @@ class VethWire:
     def _make_room(self, size_bytes: int) -> None:
         # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
         self._largest_bytes = size_bytes
-        buffer_bytes = self._receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        buffer_bytes = self.receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
 
     def _drain(self) -> None:
@@ -261,7 +263,7 @@ class VethWire:
 
     def _wait(self, timeout_s: float) -> None:
         poll = select.poll()
-        poll.register(self._receiver, select.POLLIN)
+        poll.register(self.receiver, select.POLLIN)
         poll.poll(max(1, round(timeout_s * 1000)))
 
     def _note(self, kind: str, text: str) -> None:

@@ -68,7 +68,7 @@ def _run(topology: Topology, lab: Lab, crossings: list[Crossing] | None = None) 
             wire = ends[name]
             assert isinstance(wire, VethWire)
             assert frame.data is not None
-            crossings.append((wire.sender, wire.receiver, frame.data))
+            crossings.append((wire._sender_send.__self__, wire._receiver, frame.data))
     return took
 
 
