@@ -30,6 +30,7 @@ TIME_LIMIT_PS = 1_000_000 * SECOND  # eleven days: past any run, and far inside 
 SIZE_LIMIT_BYTES = 2**40
 RATE_LIMIT_BPS = 10**14
 LENGTH_LIMIT_MM = 10**10
+TEXT_LIMIT = 100  # characters of a quantity
 
 _NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*([A-Za-z%/]*)")
 
@@ -85,7 +86,7 @@ def _parse(text: object, units: dict[str, int], what: str, example: str, limit: 
 def _split(text: object, what: str, example: str) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise ScenarioError(f"{text!r} is not {what}; write it like {example}")
-    match = _NUMBER.fullmatch(str(text).strip())
+    match = _NUMBER.fullmatch(str(text).strip()) if len(str(text)) <= TEXT_LIMIT else None
     if match is None:
         raise ScenarioError(f"{text!r} is not {what}; write it like {example}")
     return Fraction(match[1].replace("_", "")), match[2]

@@ -161,6 +161,16 @@ class QP:
         """The headers its frames share. Raises VerbsError before `connect`."""
         return self._connected().envelope
 
+    @property
+    def source(self) -> str:
+        """The host it sends from."""
+        return self.pd.context.name
+
+    @property
+    def destination(self) -> str:
+        """The host it sends to; empty before `connect`."""
+        return self.peer.source if self.peer else ""
+
     def connect(self, peer: QP) -> None:
         """`ibv_modify_qp` through INIT and RTR to RTS, with the peer's number and address, both ways."""
         if self.peer is not None or peer.peer is not None:

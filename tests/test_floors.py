@@ -15,7 +15,7 @@ FLOORS: dict[int, str] = {
     ROOF: "emu emu.cli emu.__main__",
     10: "emu.commands",
     9: "emu.harness emu.lab.live emu.course",
-    8: "emu.run emu.route emu.conservation emu.outcome emu.foreign",
+    8: "emu.run",
     7: "emu.fabric traffic.workloads emu.report",
     6: "emu.verbs emu.measure emu.lab",
     5: "emu.devices",

@@ -9,12 +9,9 @@ previous frame there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from emu.frame import Parts
-
-if TYPE_CHECKING:
-    from emu.devices.port import Port
 
 NIC, FLOW_CONTROL = 0, 6  # places in `Parts`
 
@@ -22,7 +19,7 @@ NIC, FLOW_CONTROL = 0, 6  # places in `Parts`
 class Passage(NamedTuple):
     """A frame's leaving by a port, or a moment at which something began to wait there. Times in picoseconds."""
 
-    port: Port
+    port: object  # which port it was, by identity
     parts: Parts  # of the message's age when the frame's first bit left
     ser_ps: int
     end_ps: int  # when its last bit had left

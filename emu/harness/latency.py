@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emu.errors import ScenarioError
-from emu.run import Options, run, topology_of
+from emu.run import Options, run
+from emu.run.assembly import topology_of
 from emu.scenario.load import build
 from emu.scenario.model import Scenario
 from emu.scenario.provenance import Provenance

@@ -28,9 +28,19 @@ class Flow:
 
 
 class FlowKey(Protocol):
-    """What a message's `flow` is to measurement: something to group by."""
+    """What a message's `flow` is to measurement: something to group by, with two ends."""
+
+    qp_num: int
 
     def __hash__(self) -> int: ...
+
+    @property
+    def source(self) -> str:
+        """The host that sends."""
+
+    @property
+    def destination(self) -> str:
+        """The host that receives."""
 
 
 FloorOf = Callable[[Message], int]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from emu.measure.measurement import PARTS, Flow, Measurement
+from emu.measure.measurement import PARTS, Flow, FlowKey, Measurement
 from emu.measure.percentile import summary_ns
 from emu.units import NS
-from emu.verbs import QP
 
 SCHEMA = 1
 WALL_CLOCK_KEYS = ("wall_s", "frame_hops_per_s", "peak_rss_mb", "build_s")
@@ -58,17 +57,17 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def flows(measurement: Measurement, ideal_ps: Mapping[QP, int]) -> list[dict[str, Any]]:
+def flows(measurement: Measurement, ideal_ps: Mapping[FlowKey, int]) -> list[dict[str, Any]]:
     """The `flows` key: one entry a queue pair, in the order of their first posts."""
-    return [_flow(cast(QP, qp), flow, ideal_ps.get(cast(QP, qp), 0)) for qp, flow in measurement.flows.items()]
+    return [_flow(key, flow, ideal_ps.get(key, 0)) for key, flow in measurement.flows.items()]
 
 
-def _flow(qp: QP, flow: Flow, ideal_ps: int) -> dict[str, Any]:
+def _flow(key: FlowKey, flow: Flow, ideal_ps: int) -> dict[str, Any]:
     fct_ps = flow.finish_ps - flow.start_ps if flow.finish_ps >= 0 else 0
     return {
-        "src": qp.pd.context.name,
-        "dst": qp.peer.pd.context.name if qp.peer else "",
-        "qp": qp.qp_num,
+        "src": key.source,
+        "dst": key.destination,
+        "qp": key.qp_num,
         "messages": flow.messages,
         "bytes": flow.bytes,
         "start_ns": flow.start_ps / NS,

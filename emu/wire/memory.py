@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from collections.abc import Callable
-
 from emu.frame import Frame
 
 
@@ -20,7 +18,6 @@ class MemoryWire:
         self.lost = 0
         self.disturbed = False
         self.warnings: list[str] = []
-        self.on_foreign: Callable[[Frame], object] | None = None  # none ever comes
         self.on_foreign: Callable[[Frame], object] | None = None  # never called
 
     def send(self, frame: Frame) -> bool:
@@ -33,9 +30,6 @@ class MemoryWire:
 
     def poll(self) -> None:
         """Nobody else can reach it."""
-
-    def poll(self) -> None:
-        """Nobody else can reach this wire."""
 
     def finish(self) -> None:
         """Nothing is left on a wire of this kind."""

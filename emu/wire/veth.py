@@ -94,8 +94,9 @@ class VethWire:
             data = frame.data = frame.envelope.framing.encode(frame)
         if len(data) > self._largest_bytes:
             self._make_room(len(data))
-        if len(self._in_flight) - len(self._arrived) >= self._burst:
-            self._drain()
+        in_kernel = len(self._in_flight) - len(self._arrived)
+        if in_kernel >= self._burst:
+            self._drain(in_kernel)
         try:
             self._send(data)
         except OSError as error:
@@ -160,9 +161,9 @@ class VethWire:
         buffer_bytes = self.receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
 
-    def _drain(self) -> None:
+    def _drain(self, at_most: int = READS_AT_ONCE) -> None:
         """Read what is there into our own queue, which has no limit."""
-        for _ in range(READS_AT_ONCE):
+        for _ in range(at_most):
             self.reads += 1
             try:
                 self._arrived.append(self._read(LARGEST_READ_BYTES))

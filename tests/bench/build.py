@@ -7,7 +7,7 @@ import sys
 import time
 
 from emu.lab.lab import Lab
-from emu.run import topology_of
+from emu.run.assembly import topology_of
 from emu.scenario.load import parse
 from tests.bench.figure import Figure
 

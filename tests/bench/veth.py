@@ -6,18 +6,12 @@ import time
 from socket import socket
 from statistics import median
 
-from emu.engine import Engine
-from emu.fabric import Fabric
 from emu.frame import Frame
 from emu.lab.lab import Lab
-from emu.run import topology_of
-from emu.taps import Taps
-from emu.topology import Topology
+from emu.run.assembly import Assembly, topology_of
 from emu.wire.veth import VethWire
 from tests.bench.figure import Figure
 from tests.bench.traffic import all_to_all
-from traffic.workloads import BY_KIND
-from traffic.workloads.cluster import Cluster
 
 LIMIT = 3.0
 ROUNDS = 5
@@ -31,8 +25,8 @@ def measure() -> list[Figure]:
     topology = topology_of(all_to_all())
     with Lab(topology) as lab:
         crossings: list[Crossing] = []
-        _run(topology, lab, crossings)
-        rounds = [(_run(topology, lab), _bare(crossings)) for _ in range(ROUNDS)]
+        _run(lab, crossings)
+        rounds = [(_run(lab), _bare(crossings)) for _ in range(ROUNDS)]
     ratio = median(run_s / bare_s for run_s, bare_s in rounds)
     run_s, bare_s = median(run_s for run_s, _ in rounds), median(bare_s for _, bare_s in rounds)
     detail = f"{run_s:.3f} s against {bare_s:.3f} s for {len(crossings)} frames, {ROUNDS} rounds"
@@ -47,28 +41,23 @@ def measure() -> list[Figure]:
     ]
 
 
-def _run(topology: Topology, lab: Lab, crossings: list[Crossing] | None = None) -> float:
+def _run(lab: Lab, crossings: list[Crossing] | None = None) -> float:
     """Seconds that one all-to-all takes; with `crossings`, note what crossed which sockets instead."""
-    scenario = all_to_all()
-    engine, taps = Engine(), Taps()
-    fabric = Fabric(engine, scenario, topology, taps)
-    fabric.join(lab.wires)
-    cluster = Cluster(engine, fabric.contexts, scenario.run.seed)
-    for traffic in scenario.traffic:
-        BY_KIND[traffic.kind](cluster, traffic)
+    assembly = Assembly(all_to_all())
+    assembly.join(lab.wires)
     sent: list[tuple[str, Frame]] = []
     if crossings is not None:
-        taps.frame_sent = lambda _, name, frame: sent.append((name, frame))
+        assembly.taps.frame_sent = lambda _, name, frame: sent.append((name, frame))
     began = time.perf_counter()
-    engine.run()
+    assembly.engine.run()
     took = time.perf_counter() - began
     if crossings is not None:
-        ends = {name: port.wire for name, (_, port) in fabric.links.items()}
+        ends = {name: port.wire for name, (_, port) in assembly.fabric.links.items()}
         for name, frame in sent:
             wire = ends[name]
             assert isinstance(wire, VethWire)
             assert frame.data is not None
-            crossings.append((wire._sender_send.__self__, wire._receiver, frame.data))
+            crossings.append((wire.sender, wire.receiver, frame.data))
     return took
 
 

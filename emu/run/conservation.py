@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from emu.engine import Engine
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
 from emu.frame import Frame
+from emu.run.assembly import Assembly
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,9 @@ class FrameCount:
     on_the_way: int  # queued in switches or in flight when the run ended
 
 
-def check(fabric: Fabric, engine: Engine, foreign_frames: int = 0, foreign_bytes: int = 0) -> FrameCount:
-    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all.
-
-    `foreign_frames` and `foreign_bytes` entered from outside the model.
-    """
+def check(assembly: Assembly) -> FrameCount:
+    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all."""
+    fabric, engine, door = assembly.fabric, assembly.engine, assembly.door
     pending: list[Frame] = engine.pending(Frame)
     ports = [port for _, port in fabric.links.values()]
     nics, switches = fabric.nics.values(), fabric.switches.values()
@@ -38,11 +36,11 @@ def check(fabric: Fabric, engine: Engine, foreign_frames: int = 0, foreign_bytes
         on_the_way=queued + len(pending),
     )
     ended = count.delivered + count.lost_on_wire + count.dropped_in_switches + count.on_the_way
-    entered = count.sent + foreign_frames
+    entered = count.sent + (door.frames if door else 0)
     if entered != ended:
         raise InvariantBroken(f"of {entered} frames sent, {ended} are accounted for: {count}")
     _check_switches(fabric, len(pending))
-    _check_bytes(fabric, pending, foreign_bytes)
+    _check_bytes(fabric, pending, door.bytes if door else 0)
     return count
 
 

@@ -6,7 +6,6 @@ import resource
 from dataclasses import dataclass
 from typing import Any, cast
 
-from emu.conservation import FrameCount
 from emu.devices.egress import EgressPort
 from emu.engine import Engine
 from emu.fabric import Fabric
@@ -14,55 +13,40 @@ from emu.measure import result
 from emu.measure.measurement import Measurement
 from emu.measure.percentile import summary_ns
 from emu.measure.result import LinkCount
-from emu.route import Routes
+from emu.run.assembly import Assembly
+from emu.run.conservation import FrameCount
 from emu.scenario.model import Scenario
 from emu.units import NS
 from emu.verbs import QP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wall:
-    """Wall-clock figures of a run, in seconds."""
+class Ending:
+    """How a run went, besides what was measured; wall-clock figures in seconds."""
 
+    wire: str
+    interrupted: bool
     build_s: float
     run_s: float
 
 
-def build(
-    scenario: Scenario,
-    fabric: Fabric,
-    routes: Routes,
-    measurement: Measurement,
-    engine: Engine,
-    count: FrameCount,
-    *,
-    wire: str,
-    complete: bool,
-    interrupted: bool,
-    deterministic: bool,
-    wall: Wall,
-) -> dict[str, Any]:
+def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, Any]:
     """The result dictionary; `expect` is filled in here too, since it looks at all the rest."""
-    ideal = {cast(QP, qp): routes.floor_ps(cast(QP, qp), flow.bytes) for qp, flow in measurement.flows.items()}
-    foreign = sum(each.foreign for each in fabric.wires)
+    scenario, fabric, engine = assembly.scenario, assembly.fabric, assembly.engine
+    measurement, floor_ps = assembly.measurement, assembly.routes.floor_ps
+    ideal = {key: floor_ps(cast(QP, key), flow.bytes) for key, flow in measurement.flows.items()}
     outcome: dict[str, Any] = {
         "schema": result.SCHEMA,
-        "complete": complete,
-        "interrupted": interrupted,
+        "complete": engine.tasks == 0,
+        "interrupted": ending.interrupted,
         "scenario": scenario.resolved(),
         "seed": scenario.run.seed,
-        "wire": wire,
+        "wire": ending.wire,
         "virtual_ns": engine.now_ps / NS,
-        "deterministic": deterministic,
-        "disturbed": any(each.disturbed for each in fabric.wires),
-        "run": _run(fabric, engine, wall),
-        "frames": {
-            "sent": count.sent,
-            "delivered": count.delivered,
-            "lost_on_wire": count.lost_on_wire,
-            "on_the_way": count.on_the_way,
-            "foreign": foreign,
-        },
+        "deterministic": assembly.door is None,
+        "disturbed": any(wire.disturbed for wire in fabric.wires),
+        "run": _run(fabric, engine, ending),
+        "frames": _frames(fabric, count),
         "drops": _drops(fabric),
         "messages": result.messages(measurement),
         "fabric_latency_ns": summary_ns(measurement.fabric_ps),
@@ -86,17 +70,27 @@ def provenance(scenario: Scenario) -> dict[str, list[str]]:
     return kinds
 
 
-def _run(fabric: Fabric, engine: Engine, wall: Wall) -> dict[str, Any]:
+def _frames(fabric: Fabric, count: FrameCount) -> dict[str, int]:
+    return {
+        "sent": count.sent,
+        "delivered": count.delivered,
+        "lost_on_wire": count.lost_on_wire,
+        "on_the_way": count.on_the_way,
+        "foreign": sum(wire.foreign for wire in fabric.wires),
+    }
+
+
+def _run(fabric: Fabric, engine: Engine, ending: Ending) -> dict[str, Any]:
     ports = [port for _, port in fabric.links.values()]
     frame_hops = sum(port.data_frames for port in ports)
     return {
-        "wall_s": round(wall.run_s, 4),
+        "wall_s": round(ending.run_s, 4),
         "events": engine.events_run,
         "frame_hops": frame_hops,
         "control_frame_hops": sum(port.control_frames for port in ports),
-        "frame_hops_per_s": result.rate_per_s(frame_hops, wall.run_s),
+        "frame_hops_per_s": result.rate_per_s(frame_hops, ending.run_s),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "build_s": round(wall.build_s, 4),
+        "build_s": round(ending.build_s, 4),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import cast
 
 from emu import opcodes
@@ -21,9 +22,12 @@ class Routes:
     def __init__(self, fabric: Fabric, scenario: Scenario) -> None:
         self._fabric = fabric
         self._scenario = scenario
-        self._by_port = {id(port): (name, link) for name, (link, port) in fabric.links.items()}
         self._hops: dict[QP, tuple[Hop, ...]] = {}
         self._floors: dict[tuple[tuple[Hop, ...], int], int] = {}
+
+    @cached_property
+    def _by_port(self) -> dict[int, tuple[str, Link]]:
+        return {id(port): (name, link) for name, (link, port) in self._fabric.links.items()}
 
     def path(self, qp: QP) -> list[tuple[str, Link]]:
         """The directions of links, in order, that a connected queue pair's frames take."""

@@ -1,0 +1,46 @@
+"""One run, built and ready: the devices of a scenario, its traffic, and what watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import topologies
+from emu.engine import Engine
+from emu.fabric import Fabric, Wires
+from emu.frame import Message
+from emu.measure.measurement import Measurement
+from emu.run.foreign import ForeignDoor
+from emu.run.route import Routes
+from emu.scenario.model import Scenario
+from emu.taps import Taps
+from emu.topology import Topology
+from traffic.workloads import BY_KIND
+from traffic.workloads.cluster import Cluster
+
+
+def topology_of(scenario: Scenario) -> Topology:
+    """The fabric that the scenario describes."""
+    return topologies.build(scenario.fabric.topology, scenario.fabric.link_defaults)
+
+
+class Assembly:
+    """Devices first, without wires, so that what cannot be is refused before anything is laid; then `join`."""
+
+    def __init__(self, scenario: Scenario, on_message: Callable[[Message], object] | None = None) -> None:
+        self.scenario = scenario
+        self.engine = Engine()
+        self.taps = Taps()
+        self.topology = topology_of(scenario)
+        self.fabric = Fabric(self.engine, scenario, self.topology, self.taps)
+        self.routes = Routes(self.fabric, scenario)
+        self.measurement = Measurement(self.taps, self.routes.message_floor_ps, on_message)
+        self.door: ForeignDoor | None = None
+
+    def join(self, wires: Wires | None, *, accept_foreign: bool = False) -> None:
+        """Join the devices by `wires` (None: in memory) and start the traffic's coroutines at time 0."""
+        self.fabric.join(wires)
+        if accept_foreign:
+            self.door = ForeignDoor(self.fabric)
+        cluster = Cluster(self.engine, self.fabric.contexts, self.scenario.run.seed)
+        for traffic in self.scenario.traffic:
+            BY_KIND[traffic.kind](cluster, traffic)

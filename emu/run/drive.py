@@ -1,0 +1,90 @@
+"""Scenario in, result out: the data flow in one function."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from emu.engine import Engine
+from emu.errors import ScenarioError
+from emu.fabric import Fabric, Wires
+from emu.frame import Message
+from emu.measure.measurement import Measurement
+from emu.run import conservation, outcome
+from emu.run.assembly import Assembly
+from emu.run.signals import stop_on_signals
+from emu.scenario.model import Scenario
+from emu.topology import Topology
+
+WIRES = ("veth", "memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to run, where that is no part of the scenario."""
+
+    wire: str = "veth"
+    accept_foreign: bool = False  # take in frames that nobody in the model sent
+    receive_buffer_bytes: int | None = None  # of each veth's socket; None: as large as allowed
+    on_message: Callable[[Message], object] | None = None  # each finished message, in order
+    on_progress: Callable[[Engine, Measurement], object] | None = None
+    before_run: Callable[[Fabric], object] | None = None  # once built, before the first event
+
+
+def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
+    """Build the fabric, run it to the end, check that nothing went missing, and return what was seen.
+
+    Raises ScenarioError, MachineError (namespaces are not to be had), InvariantBroken. Ctrl-C, SIGTERM and SIGHUP
+    while it runs end it after the present event; the result then says `"complete": false, "interrupted": true`.
+    """
+    options = options or Options()
+    if options.wire not in WIRES:
+        raise ScenarioError(f"wire {options.wire!r} is unknown; known: {', '.join(WIRES)}")
+    began = time.perf_counter()
+    assembly = Assembly(scenario, options.on_message)
+    engine, fabric = assembly.engine, assembly.fabric
+    with ExitStack() as undo:
+        wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
+        assembly.join(wires, accept_foreign=options.accept_foreign)
+        if options.before_run is not None:
+            options.before_run(fabric)
+        built = time.perf_counter()
+        _watch(assembly, options)
+        with stop_on_signals(engine) as signals:
+            engine.run(scenario.run.until_ps)
+        ran = time.perf_counter()
+        for wire in fabric.wires:
+            wire.finish()
+        count = conservation.check(assembly)
+        ending = outcome.Ending(
+            wire=options.wire,
+            interrupted=bool(signals) and engine.tasks > 0,
+            build_s=built - began,
+            run_s=ran - built,
+        )
+        return outcome.build(assembly, count, ending)
+
+
+def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
+    """Build the namespaces and the veth pairs; `undo` takes them down."""
+    from emu.lab.lab import Lab  # noqa: PLC0415 - a run in memory needs none of what this loads
+
+    lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
+    return lab.wires
+
+
+def _watch(assembly: Assembly, options: Options) -> None:
+    """Look at idle wires for strangers, and tell who asked how far the run is, now and then."""
+    watch, door = options.on_progress, assembly.door
+
+    def look() -> None:
+        if door is not None:
+            door.poll()
+        if watch is not None:
+            watch(assembly.engine, assembly.measurement)
+
+    if watch is not None or door is not None:
+        assembly.engine.on_progress = look

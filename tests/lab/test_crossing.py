@@ -1,0 +1,204 @@
+"""Frames over real veth pairs: in time, through stock buffers, and with everything that can happen to a link."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emu.errors import InvariantBroken
+from emu.frame import Frame
+from emu.lab.interface import flags_of
+from emu.lab.lab import Lab
+from emu.wire import veth
+from emu.wire.veth import VethWire
+from tests.lab.fabrics import PAIR, inside
+from tests.wire.stub import StubFraming, make_frame
+
+pytestmark = pytest.mark.lab
+
+LINK = PAIR.links[0]
+STOCK_BYTES = 212_992
+EATER = "filter add dev h0-eth0 egress bpf da bytecode"
+
+
+class Crossing:
+    """A link, its wire from h0 to leaf0, and the way back."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.framing = StubFraming()
+        self.there, self.back = lab.wires(LINK, self.framing)
+
+    def frame(self, psn: int, size_bytes: int = 4096) -> Frame:
+        return make_frame(self.framing, psn, psn.to_bytes(4, "big") * (size_bytes // 4))
+
+    def cross(self, wire: VethWire, *psns: int) -> list[bool]:
+        """Whether each frame came out, sent one by one."""
+        came = []
+        for psn in psns:
+            frame = self.frame(psn)
+            came.append(wire.send(frame) and wire.receive(frame) is frame)
+        return came
+
+    def at(self, node: str, *command: str) -> str:
+        return inside(self.lab.pid_of(node), *command)
+
+    def dropped_by_the_kernel(self) -> int:
+        """tx_dropped of both ends."""
+        file = "/sys/class/net/{}/statistics/tx_dropped"
+        return sum(
+            int(self.at(port.node, "cat", file.format(port.interface))) for port in (LINK.a, LINK.b)
+        )
+
+
+@pytest.fixture
+def crossing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Crossing]:
+    monkeypatch.setattr(veth, "PATIENCE_S", 0.1)
+    with Lab(PAIR) as lab:
+        yield Crossing(lab)
+
+
+def test_ten_thousand_frames_are_never_late(crossing: Crossing) -> None:
+    for psn in range(5_000):
+        frames = crossing.frame(psn, 64), crossing.frame(psn, 4096)
+        for wire, frame in zip((crossing.there, crossing.back), frames, strict=True):
+            assert wire.send(frame)
+            assert wire.receive(frame) is frame
+    for wire in (crossing.there, crossing.back):
+        wire.finish()
+        assert (wire.late, wire.lost, wire.foreign, wire.disturbed) == (0, 0, 0, False)
+
+
+@pytest.mark.parametrize("size_bytes", [64, 4096, 9180])
+def test_a_stock_buffer_holds_any_number_in_flight(size_bytes: int) -> None:
+    with Lab(PAIR, receive_buffer_bytes=STOCK_BYTES) as lab:
+        crossing = Crossing(lab)
+        frames = [crossing.frame(psn, size_bytes) for psn in range(1_000)]
+        assert all([crossing.there.send(frame) for frame in frames])
+        assert [crossing.there.receive(frame) for frame in frames] == frames
+        assert all([crossing.back.send(frame) for frame in frames])
+        for wire in (crossing.there, crossing.back):
+            wire.finish()
+            assert (wire.lost, wire.late, wire.foreign) == (0, 0, 0)
+
+
+def test_a_buffer_that_overruns_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Lab(PAIR, receive_buffer_bytes=STOCK_BYTES) as lab:
+        crossing = Crossing(lab)
+        monkeypatch.setattr(crossing.there, "_drain", lambda *_: None)
+        for psn in range(100):
+            crossing.there.send(crossing.frame(psn))
+        monkeypatch.undo()
+        with pytest.raises(InvariantBroken, match="overran"):
+            crossing.there.finish()
+
+
+def test_own_end_down_loses_what_it_refuses_and_what_is_there_still_arrives(crossing: Crossing) -> None:
+    early = [crossing.frame(psn) for psn in range(3)]
+    towards = [crossing.frame(psn) for psn in range(3)]
+    assert all([crossing.there.send(frame) for frame in early])
+    assert all([crossing.back.send(frame) for frame in towards])
+    before = crossing.dropped_by_the_kernel()
+    crossing.at("h0", "ip", "link", "set", "h0-eth0", "down")
+    assert not any(crossing.cross(crossing.there, *range(3, 8)))
+    assert not any(crossing.cross(crossing.back, *range(3, 8)))
+    assert [crossing.there.receive(frame) for frame in early] == early
+    assert [crossing.back.receive(frame) for frame in towards] == towards
+    assert crossing.there.refused == crossing.there.lost == 5
+    assert crossing.back.lost == 5
+    accounted = crossing.there.refused + crossing.dropped_by_the_kernel() - before
+    assert crossing.there.lost + crossing.back.lost == accounted
+    crossing.at("h0", "ip", "link", "set", "h0-eth0", "up")
+    assert crossing.cross(crossing.there, 8) == crossing.cross(crossing.back, 8) == [True]
+    crossing.there.finish()
+    crossing.back.finish()
+    assert crossing.there.disturbed
+    assert crossing.back.disturbed
+    assert crossing.there.foreign == crossing.back.foreign == 0
+
+
+def test_far_end_down(crossing: Crossing) -> None:
+    crossing.at("leaf0", "ip", "link", "set", "leaf0-eth1", "down")
+    assert not any(crossing.cross(crossing.there, 1, 2))
+    assert (crossing.there.refused, crossing.there.lost) == (2, 2)
+    assert crossing.there.warnings
+
+
+def test_a_deleted_link(crossing: Crossing) -> None:
+    flying = crossing.frame(0)
+    assert crossing.there.send(flying)
+    crossing.at("leaf0", "ip", "link", "del", "leaf0-eth1")
+    assert crossing.there.receive(flying) is flying
+    assert not any([*crossing.cross(crossing.there, 1), *crossing.cross(crossing.back, 1)])
+    assert crossing.there.lost == crossing.back.lost == 1
+    assert "deleted" in crossing.there.warnings[0]
+    crossing.there.finish()
+    crossing.back.finish()
+
+
+@pytest.mark.skipif(shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") is None, reason="tc (iproute2) is missing")
+def test_a_silent_eater_is_never_silent(crossing: Crossing) -> None:
+    crossing.at("h0", "tc", "qdisc", "add", "dev", "h0-eth0", "clsact")
+    crossing.at("h0", "tc", *EATER.split(), "1,6 0 0 4")
+    started = time.monotonic()
+    assert not any(crossing.cross(crossing.there, *range(5)))
+    assert 0.14 < time.monotonic() - started < 0.4  # 100 ms once, then 10 ms each
+    assert (crossing.there.lost, crossing.there.refused, crossing.there.disturbed) == (5, 0, True)
+    assert crossing.cross(crossing.back, 1) == [True]
+    crossing.at("h0", "tc", "filter", "del", "dev", "h0-eth0", "egress")
+    assert crossing.cross(crossing.there, 6) == [True]
+    crossing.there.finish()
+
+
+def test_foreign_frames_are_told_from_ours(crossing: Crossing) -> None:
+    opened = crossing.lab.socket_at(LINK.a)
+    taken: list[Frame] = []
+    crossing.there.on_foreign = taken.append
+    ours = crossing.frame(1)
+    opened.send(crossing.framing.encode(crossing.frame(99)))
+    assert crossing.there.send(ours)
+    opened.send(bytes(60))
+    assert crossing.there.receive(ours) is ours
+    crossing.there.finish()
+    assert crossing.there.foreign == 2
+    assert [frame.psn for frame in taken] == [99]
+    assert crossing.back.foreign == 0
+
+
+def test_what_a_person_sends_from_inside_is_foreign(crossing: Crossing) -> None:
+    code = "import socket; s = socket.socket(17, 3, 0); s.bind(('h0-eth0', 0)); s.send(bytes(64))"
+    crossing.at("h0", "python3", "-c", code)
+    crossing.there.poll()
+    assert (crossing.there.foreign, crossing.there.lost) == (1, 0)
+
+
+def test_changed_bytes(crossing: Crossing) -> None:
+    opened = crossing.lab.socket_at(LINK.a)
+    original, send = crossing.frame(1), crossing.there._send
+    assert flags_of(opened, "h0-eth0")
+    crossing.there._send = lambda data: send(data[:14] + b"\x01" + data[15:])  # type: ignore[misc,assignment]
+    crossing.there.send(original)
+    crossing.there._send = lambda data: send(data[:-1] + bytes([data[-1] ^ 1]))  # type: ignore[misc,assignment]
+    crossing.there.send(damaged := crossing.frame(2))
+    crossing.there._send = send
+    again = crossing.there.receive(original)
+    assert again is not None
+    assert (again.psn, again.envelope.tos, again.bad) == (1, 1, False)
+    bad = crossing.there.receive(damaged)
+    assert bad is not None
+    assert (bad.psn, bad.bad) == (2, True)
+    assert crossing.cross(crossing.there, 3) == [True]
+
+
+def test_offloads_are_off(crossing: Crossing) -> None:
+    if shutil.which("ethtool", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        pytest.skip("ethtool is missing")
+    shown = crossing.at("h0", "ethtool", "-k", "h0-eth0")
+    for feature in ("rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload"):
+        assert f"{feature}: off" in shown
+    assert "generic-receive-offload: off" in shown
+    assert Path("/proc").exists()
