@@ -30,7 +30,8 @@ Wires = Callable[[Link, Framing], tuple[Wire, Wire]]
 def framing_of(scenario: Scenario) -> Framing:
     """How this scenario's frames look."""
     fabric = scenario.fabric
-    return NativeFraming(fabric.framing_overhead_bytes) if fabric.framing == "native" else RoceFraming()
+    framing = NativeFraming if fabric.framing == "native" else RoceFraming
+    return framing(fabric.framing_overhead_bytes)
 
 
 class Fabric:

@@ -42,9 +42,7 @@ DSCP_CLASS_SHIFT = 5  # the class selector bits of ToS: what an untagged frame s
 
 PREAMBLE_AND_GAP_BYTES = 20
 MIN_FRAME_BYTES = 64
-MIN_WIRE_BYTES = MIN_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES
-_FIXED_BYTES = BTH_OFFSET + bth.BTH_BYTES + ICRC_BYTES + FCS_BYTES + PREAMBLE_AND_GAP_BYTES
-_WIRE_BYTES = tuple(_FIXED_BYTES + extension for extension in EXTENSION_BYTES)
+_FIXED_BYTES = BTH_OFFSET + bth.BTH_BYTES + ICRC_BYTES + FCS_BYTES
 
 _HASHED = Struct("!IIHH")
 
@@ -67,10 +65,15 @@ class RoceFraming:
 
     name = "rocev2"
 
+    def __init__(self, framing_overhead_bytes: int = PREAMBLE_AND_GAP_BYTES) -> None:
+        """`framing_overhead_bytes` of wire time around each frame: preamble and gap (IEEE 802.3)."""
+        self._least_bytes = MIN_FRAME_BYTES + framing_overhead_bytes
+        self._fixed_bytes = tuple(_FIXED_BYTES + framing_overhead_bytes + extension for extension in EXTENSION_BYTES)
+
     def wire_bytes(self, frame: Frame) -> int:
         """Frame with FCS, 64 bytes at least, plus preamble and gap."""
-        size = _WIRE_BYTES[frame.opcode] + (len(frame.payload) + 3 & -4)
-        return size if size > MIN_WIRE_BYTES else MIN_WIRE_BYTES
+        size = self._fixed_bytes[frame.opcode] + (len(frame.payload) + 3 & -4)
+        return size if size > self._least_bytes else self._least_bytes
 
     def envelope(
         self,

@@ -13,7 +13,9 @@ SIOCGIFFLAGS = 0x8913
 SIOCSIFFLAGS = 0x8914
 SIOCETHTOOL = 0x8946
 IFF_UP = 0x1
+IFF_RUNNING = 0x40
 IFF_NOARP = 0x80
+ETHTOOL_GLINK = 0x0A
 OFFLOADS = {
     "rx checksums": 0x15,  # ETHTOOL_SRXCSUM
     "tx checksums": 0x17,  # ETHTOOL_STXCSUM
@@ -43,12 +45,32 @@ def flags_of(opened: socket.socket, interface: str) -> int:
     return flags
 
 
+def carries(opened: socket.socket, interface: str) -> bool:
+    """Whether frames sent there go out.
+
+    Until the kernel has noticed, some time after both ends were set up, that there is a carrier, the end that came
+    first drops all it is to send, without an error.
+    """
+    if not flags_of(opened, interface) & IFF_RUNNING:
+        _ethtool(opened, interface, ETHTOOL_GLINK)  # newer kernels notice when asked
+        return False
+    # The flag comes before the queue: this call waits for the lock that is held until that is there, too.
+    return bool(_ethtool(opened, interface, ETHTOOL_GLINK))
+
+
 def switch_offloads_off(opened: socket.socket, interface: str) -> None:
     """Let frames cross as they are: no checksum left to hardware that is not there, no joining, no splitting."""
     for command in OFFLOADS.values():
-        value = ctypes.create_string_buffer(_VALUE.pack(command, 0), _VALUE.size)
         try:
-            ioctl(opened, SIOCETHTOOL, _POINTER.pack(interface.encode(), ctypes.addressof(value)))
+            _ethtool(opened, interface, command)
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:  # a kernel that lacks the offload has it off
                 raise
+
+
+def _ethtool(opened: socket.socket, interface: str, command: int) -> int:
+    """Set the command's value to 0, or get its value."""
+    value = ctypes.create_string_buffer(_VALUE.pack(command, 0), _VALUE.size)
+    ioctl(opened, SIOCETHTOOL, _POINTER.pack(interface.encode(), ctypes.addressof(value)))
+    result: int = _VALUE.unpack(value.raw)[1]
+    return result

@@ -11,10 +11,11 @@ from time import monotonic, sleep
 from types import TracebackType
 
 from emu.addresses import MAC_BASE, address_of
+from emu.errors import MachineError
 from emu.frame import Framing
 from emu.lab.cables import Cables
 from emu.lab.holder import Holder, spawn
-from emu.lab.interface import bring_up, switch_offloads_off
+from emu.lab.interface import bring_up, carries, switch_offloads_off
 from emu.lab.interrupts import Interrupts
 from emu.lab.limits import enough_files, one_cpu
 from emu.lab.namespace import in_own_thread, keep_quiet
@@ -25,6 +26,7 @@ from emu.wire.packet_socket import bind_to, interface_is_gone, open_packet_socke
 from emu.wire.veth import VethWire
 
 CLOSING_THREADS = 64  # a close waits 12 ms for RCU; many wait for the same grace period
+CARRIER_TIMEOUT_S = 5.0
 GONE_TIMEOUT_S = 2.0
 OTHER_MAC_BASE = MAC_BASE + (1 << 32)  # of switches' ports and of hosts' further ports
 
@@ -100,6 +102,7 @@ class Lab:
         interrupts.check()
         self._lay_cables(interrupts)
         in_own_thread(self._open_sockets)
+        self._await_carriers()
         undo.enter_context(one_cpu())
 
     def _quiet_namespaces(self) -> None:
@@ -131,6 +134,14 @@ class Lab:
                     switch_offloads_off(opened, port.interface)
                     bring_up(opened, port.interface)  # before it is bound: a socket of a dead interface says ENETDOWN
                     bind_to(opened, port.interface)
+
+    def _await_carriers(self) -> None:
+        deadline = monotonic() + CARRIER_TIMEOUT_S
+        for port, opened in self._sockets.items():
+            while not carries(opened, port.interface):
+                if monotonic() > deadline:
+                    raise MachineError(f"{port.interface} has no carrier after {CARRIER_TIMEOUT_S:.0f} s: try again")
+                sleep(0.0005)
 
     def _end_shells(self) -> None:
         if hasattr(self, "mininet"):

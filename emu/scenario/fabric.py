@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from emu.scenario.field import Length, Model, Name, PathMtu, Propagation, Rate, Size, Time, choice, whole
+from emu.scenario.field import Length, Model, Name, PathMtu, Propagation, Rate, Size, Time, choice, refuse, whole
 from emu.scenario.topology import AnyTopology
 from emu.topology import LinkDefaults
+
+ETHERNET_OVERHEAD_BYTES = 20  # IEEE 802.3: preamble and SFD 8, inter-packet gap 12
 
 Switching = Annotated[Literal["cut_through", "store_and_forward"], *choice("cut_through", "store_and_forward")]
 
@@ -61,3 +63,13 @@ class Fabric(FabricValues):
 
     profile: Name
     topology: AnyTopology
+
+    @model_validator(mode="after")
+    def _check_overhead(self) -> Self:
+        if self.framing == "rocev2" and self.framing_overhead_bytes < ETHERNET_OVERHEAD_BYTES:
+            raise refuse(
+                f"{self.framing_overhead_bytes}B: a rocev2 frame has preamble and gap around it,"
+                f" at least {ETHERNET_OVERHEAD_BYTES}B",
+                "framing_overhead",
+            )
+        return self

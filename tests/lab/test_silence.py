@@ -39,7 +39,7 @@ def test_no_frame_draws_an_answer() -> None:
                 opened.send(bytes.fromhex(text))
         wires = [wire for link in SMALL.links for wire in lab.wires(link, StubFraming())]
         time.sleep(LISTENING_S)
-        heard = {port: [] for port in ends}  # type: dict[object, list[bytes]]
+        heard: dict[object, list[bytes]] = {port: [] for port in ends}
         for port, opened in ends.items():
             for _ in range(2 * len(FRAMES)):
                 try:
