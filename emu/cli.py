@@ -15,10 +15,9 @@ from types import FrameType
 from typing import NoReturn, Protocol, cast
 
 import emu
+from emu.commands import exit_codes
 from emu.errors import MachineError, ScenarioError
 from emu.report.output import settle
-
-OK, MISTAKE, MACHINE, EXPECTATION_FAILED, INCOMPLETE, BUG, INTERRUPTED = 0, 2, 3, 4, 5, 70, 130
 
 # Each is the module emu.commands.NAME; only the one that is asked for is loaded.
 COMMANDS = {
@@ -32,16 +31,8 @@ LATER = (
     *("doorbell", "congestion", "compare", "live", "lab", "sweep", "scale", "topo", "decode", "replay"),
     *("claims", "report", "view", "plot", "top", "wireshark"),
 )
-EXIT_CODES = """\
-exit codes:
-  0    done
-  2    a mistake in what was asked for
-  3    this machine lacks something; the message names the remedy
-  4    an `expect` of the scenario does not hold
-  5    traffic did not complete: a message failed, or `until` came first
-  70   a bug of ours
-  130  ended by Ctrl-C, SIGTERM or SIGHUP; results so far are written, marked "complete": false
-"""
+OURS = ("emu", "topologies", "traffic")
+PLAIN_OPTIONS = ("-h", "--help", "--version")
 
 
 class Command(Protocol):
@@ -74,31 +65,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         _say(f"{label}: interrupted")
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OURS:
+            return _bug(label, error)
+        _say(f"{label}: the Python package {error.name} is missing: run make install")
+        return exit_codes.MACHINE
     except MemoryError:
         _say(f"{label}: out of memory; a smaller scenario needs less")
-        return MACHINE
+        return exit_codes.MACHINE
     except Exception as error:
-        _say(traceback.format_exc().rstrip())
-        _say(f"{label}: a bug in emu ({type(error).__name__}), not in what you asked for: please report the above")
-        return BUG
+        return _bug(label, error)
+
+
+def _bug(label: str, error: Exception) -> int:
+    _say("".join(traceback.format_exception(error)).rstrip())
+    _say(f"{label}: a bug in emu ({type(error).__name__}), not in what you asked for: please report the above")
+    return exit_codes.BUG
 
 
 def _dispatch(arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
-    if name and not name.startswith("-") and name not in COMMANDS:
+    if name and name not in (*COMMANDS, *PLAIN_OPTIONS):
         raise ScenarioError(_unknown(name))
     parser, parsers = _parser()
     if not arguments:
         parser.print_help()
-        return MISTAKE
+        return exit_codes.MISTAKE
     command = cast(Command, import_module(f"emu.commands.{name}")) if name in COMMANDS else None
     if command is not None:
         command.configure(parsers[name])
     try:
         namespace = parser.parse_args(arguments)
     except SystemExit as stop:  # --help and --version
-        return int(stop.code or OK)
+        return int(stop.code or exit_codes.OK)
     assert command is not None  # an option in its place is refused: a command is required
     return command.execute(namespace)
 
@@ -108,7 +108,7 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
     parser = Parser(
         prog="emu",
         description="A packet-level emulator for lossless RDMA fabrics: real frames, modeled time.",
-        epilog=f"Not yet: {', '.join(LATER)}.\n\n{EXIT_CODES}",
+        epilog=f"Not yet: {', '.join(LATER)}.\n\n{exit_codes.HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -119,7 +119,7 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
-            epilog=EXIT_CODES,
+            epilog=exit_codes.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -128,6 +128,8 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
 
 
 def _unknown(name: str) -> str:
+    if name.startswith("-"):
+        return f"unknown option {name[:100]!r}; before a command: {', '.join(PLAIN_OPTIONS)}"
     if name in LATER:
         return f"not yet: {name!r} comes with a later version; known now: {', '.join(COMMANDS)}"
     close = get_close_matches(name, COMMANDS, n=1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Generator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from emu.errors import InvariantBroken
 
 Action = Callable[[Any], object]
+
+LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
+LAST = 1 << 62  # a sequence number after all others of its instant
 
 
 class Engine:
@@ -36,21 +39,30 @@ class Engine:
     def run(self, until_ps: int | None = None) -> None:
         """Run until the traffic is done, nothing is left to do, or `until_ps` has come (its events included)."""
         queue = self._queue
-        limit_ps = until_ps if until_ps is not None else 1 << 100
+        end = (until_ps, LAST, _at_the_end, self)
+        if until_ps is not None:
+            heappush(queue, end)  # type: ignore[arg-type]
         self._stopped = False
         while queue and not self._stopped:
-            budget = 4096  # events between two looks at the outside world
-            while budget and queue and not self._stopped:
-                if queue[0][0] > limit_ps:
-                    self.now_ps = limit_ps
-                    self.events_run += 4096 - budget
-                    return
+            done = 0
+            for done in range(1, LOOK_EVERY_EVENTS + 1):  # noqa: B007 - counted, not used inside
                 self.now_ps, _, action, argument = heappop(queue)
                 action(argument)
-                budget -= 1
-            self.events_run += 4096 - budget
+                if self._stopped or not queue:
+                    break
+            self.events_run += done
             if self.on_progress is not None:
                 self.on_progress()
+        if until_ps is not None:
+            self._forget(end)
+
+    def _forget(self, end: Any) -> None:
+        """Take the mark of `until_ps` out of the queue, or of the count if it was reached."""
+        if end in self._queue:
+            self._queue.remove(end)
+            heapify(self._queue)
+        else:
+            self.events_run -= 1
 
     def stop(self) -> None:
         """End `run` after the present event."""
@@ -72,6 +84,10 @@ class Engine:
         future = Future()
         self.at(self.now_ps + duration_ps, future.resolve)
         return future
+
+
+def _at_the_end(engine: Engine) -> None:
+    engine.stop()
 
 
 class Future:

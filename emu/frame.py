@@ -118,13 +118,14 @@ class Frame:
         "aeth",
         "bad",
         "becn",
+        "busy_mark_ps",
         "carries_data",
+        "control_mark_ps",
         "data",
         "eligible_ps",
         "envelope",
         "fecn",
         "hop",
-        "marks",
         "message",
         "opcode",
         "parts",
@@ -167,4 +168,5 @@ class Frame:
         self.hop = 0  # egresses passed so far
         self.parts = NO_PARTS
         self.eligible_ps = 0  # since when it could have left the egress it waits at
-        self.marks: Any = None  # that egress's busy time when it began to wait
+        self.busy_mark_ps = 0  # what that egress had serialized when it began to wait there
+        self.control_mark_ps = 0  # of it, control frames

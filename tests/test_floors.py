@@ -14,6 +14,7 @@ ROOF = 11
 FLOORS: dict[int, str] = {
     ROOF: "emu emu.cli emu.__main__",
     10: "emu.commands",
+    10: "emu.commands",
     9: "emu.harness emu.lab.live emu.course",
     8: "emu.run",
     7: "emu.fabric traffic.workloads emu.report",
@@ -35,7 +36,7 @@ OUTSIDE: dict[str, str] = {
     "pydantic": "emu.scenario",
     "pydantic_core": "emu.scenario",
     "yaml": "emu.scenario",
-    "tqdm": "emu.cli emu.harness emu.report emu.run",
+    "tqdm": "emu.report",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 SPREAD = {"emu", "traffic"}  # a floor for the package's own file says nothing about the modules in it

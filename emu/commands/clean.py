@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from emu.cli import OK
+from emu.commands.exit_codes import OK
 from emu.lab.clean import clean
 from emu.report.output import to_json, write
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from emu.cli import MACHINE, OK
-from emu.lab.doctor import checks
+from emu.commands.exit_codes import MACHINE, OK
+from emu.lab.doctor import Check, checks
 from emu.report.output import to_json, write
 from emu.report.table import table
 
@@ -23,7 +23,11 @@ def execute(arguments: argparse.Namespace) -> int:
         write(to_json({"rows": rows}))
     else:
         lines = [("", "need", "for", "found")]
-        lines += [("ok" if each.ok else "LACKS", each.need, each.for_, each.found) for each in found]
+        lines += [(_mark(each), each.need, each.for_, each.found) for each in found]
         remedies = [f"{each.need}: {each.remedy}" for each in found if not each.ok]
         write("\n".join([*table(lines, left=(0, 1, 2, 3)), *([""] if remedies else []), *remedies]))
-    return OK if all(each.ok for each in found) else MACHINE
+    return OK if all(each.ok or each.optional for each in found) else MACHINE
+
+
+def _mark(check: Check) -> str:
+    return "ok" if check.ok else "missing" if check.optional else "MISSING"

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from fractions import Fraction
 from typing import TypeVar
 
-from emu.cli import INCOMPLETE, INTERRUPTED, OK
+from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
 from emu.commands.options import add_common, complain, options_of, ready
 from emu.errors import ScenarioError
 from emu.harness.latency import Latencies, Plan, measure, scenarios_of

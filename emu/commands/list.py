@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping
 
-from emu.cli import OK
+from emu.commands.exit_codes import OK
 from emu.report.output import to_json, write
 from emu.report.table import table
 from emu.scenario import builtin

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from emu.cli import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
+from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
 from emu.commands.options import add_common, complain, options_of, ready
 from emu.engine import Engine
 from emu.errors import ScenarioError

@@ -63,5 +63,5 @@ class EgressPort(Port):
                 return
             self._wake_due = True
             engine.at(self.busy_until_ps, self._wake)
-        frame.marks = self.mark()
+        frame.busy_mark_ps, frame.control_mark_ps = self.elapsed()
         self.queue.push(frame)

@@ -121,7 +121,7 @@ class Nic:
             self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
             return
         post_ps = self._engine.now_ps - wqe.message.posted_ps
-        wqe.message.hops = [self.port.mark()._replace(parts=(post_ps, 0, 0, 0, 0, 0, 0))]
+        wqe.message.hops = [self.port.begin((post_ps, 0, 0, 0, 0, 0, 0))]
         state.requester.post(wqe)
         self._offer(state)
 

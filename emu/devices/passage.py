@@ -9,22 +9,23 @@ previous frame there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from emu.frame import Parts
+from emu.frame import NO_PARTS, Parts
 
 NIC, FLOW_CONTROL = 0, 6  # places in `Parts`
 
 
-class Passage(NamedTuple):
-    """A frame's leaving by a port, or a moment at which something began to wait there. Times in picoseconds."""
+class Passage:
+    """What a hop remembers of a message: the last of its frames to leave there. Times in picoseconds."""
 
-    port: object  # which port it was, by identity
-    parts: Parts  # of the message's age when the frame's first bit left
-    ser_ps: int
-    end_ps: int  # when its last bit had left
-    busy_ps: int  # all serialization at the port by then
-    control_ps: int  # of it, control frames'
+    __slots__ = ("busy_ps", "control_ps", "end_ps", "parts", "port", "ser_ps")
+
+    def __init__(self) -> None:
+        self.port: object = None  # which port it was, by identity
+        self.parts = NO_PARTS  # of the message's age when the frame's first bit left
+        self.ser_ps = 0
+        self.end_ps = 0  # when its last bit had left
+        self.busy_ps = 0  # all serialization at the port by then
+        self.control_ps = 0  # of it, control frames'
 
 
 def spread(parts: Parts, gap_ps: int, busy_ps: int, control_ps: int, idle_part: int) -> Parts:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from emu.devices.passage import Passage, spread
 from emu.engine import Engine
-from emu.frame import NO_PARTS, Frame, Message
+from emu.frame import Frame, Message, Parts
 from emu.taps import Taps
 from emu.units import SECOND
 from emu.wire.base import Wire
@@ -41,21 +41,24 @@ class Port:
     """One direction of one link, seen from its sender."""
 
     __slots__ = (
+        "_arrival_offset_ps",
         "_byte_den",
         "_byte_num",
-        "_control_on_wire",
         "_engine",
+        "_far_hop_ps",
+        "_far_receive_ps",
+        "_far_waits",
         "_idle_part",
+        "_on_wire",
         "_taps",
         "_wake_due",
-        "arrival_offset_ps",
         "arrive",
         "busy_ps",
         "busy_until_ps",
         "control_frames",
         "control_ps",
         "data_frames",
-        "far",
+        "deliver",
         "lost_bytes",
         "lost_frames",
         "name",
@@ -66,9 +69,8 @@ class Port:
         "wire",
     )
 
-    far: FarEnd
     propagation_ps: int
-    arrival_offset_ps: int
+    deliver: Callable[[Frame], object]
     arrive: Callable[[Frame], object]
 
     def __init__(
@@ -79,7 +81,7 @@ class Port:
         self._engine = engine
         self._taps = taps
         self._wake_due = False
-        self._control_on_wire = False
+        self._on_wire: Frame | None = None  # the last to start here
         self._idle_part = idle_part  # where in `Parts` a message's wait goes while this wire is idle
         self.name = name
         self.rate_bps = rate_bps
@@ -96,10 +98,11 @@ class Port:
 
     def join(self, far: FarEnd, propagation_ps: int, wire: Wire | None) -> None:
         """Connect the far end; without a wire the frame object itself is handed over."""
-        self.far = far
+        self.deliver = far.deliver
         self.propagation_ps = propagation_ps
         self.wire = wire
-        self.arrival_offset_ps = propagation_ps + far.hop_latency_ps + far.receive_ps
+        self._far_waits, self._far_hop_ps, self._far_receive_ps = far[1:]
+        self._arrival_offset_ps = propagation_ps + far.hop_latency_ps + far.receive_ps
         self.arrive = far.deliver if wire is None else self._receive
 
     def serialization_ps(self, wire_bytes: int) -> int:
@@ -135,71 +138,71 @@ class Port:
         self.busy_until_ps = now_ps + ser_ps
         self.busy_ps += ser_ps
         self.tx_bytes += wire_bytes
+        self._on_wire = frame
         if frame.carries_data:
             self.data_frames += 1
-            self._control_on_wire = False
         else:
             self.control_frames += 1
             self.control_ps += ser_ps
-            self._control_on_wire = True
         if self._taps.frame_sent:
             self._taps.frame_sent(now_ps, self.name, frame)
         if self.wire is None or self.wire.send(frame):
-            offset_ps = self.arrival_offset_ps + (ser_ps if self.far.waits_for_last_bit else 0)
+            offset_ps = self._arrival_offset_ps + (ser_ps if self._far_waits else 0)
             engine.at(now_ps + offset_ps, self.arrive, frame)
         else:
             self._lose(frame)
         if self.source.waiting():
             self._wake_due = True
-            engine.at(self.busy_until_ps, self._wake)
+            engine.at(now_ps + ser_ps, self._wake)
 
     def _account(self, frame: Frame, message: Message, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""
-        hops, hop, ser_ps = message.hops, frame.hop, frame.ser_ps
-        last: Passage | None = hops[hop] if hop < len(hops) else None
+        hop, ser_ps = frame.hop, frame.ser_ps
         busy_ps, control_ps = self.busy_ps, self.control_ps
-        if last is not None and last.port is self and frame.eligible_ps <= last.end_ps:
-            nic, serial, prop, switch, queue, control, flow = last.parts
-            parts = (nic, serial + last.ser_ps, prop, switch, queue, control, flow)
-            gap_ps, since = now_ps - last.end_ps, last
+        if hop == len(message.hops):
+            message.hops.append(Passage())
+        passage: Passage = message.hops[hop]
+        if passage.port is self and frame.eligible_ps <= passage.end_ps:
+            nic, serial, prop, switch, queue, control, flow = passage.parts
+            parts = (nic, serial + passage.ser_ps, prop, switch, queue, control, flow)
+            gap_ps, busy_mark_ps, control_mark_ps = now_ps - passage.end_ps, passage.busy_ps, passage.control_ps
         else:
-            parts, gap_ps, since = frame.parts, now_ps - frame.eligible_ps, frame.marks
+            parts, gap_ps = frame.parts, now_ps - frame.eligible_ps
+            busy_mark_ps, control_mark_ps = frame.busy_mark_ps, frame.control_mark_ps
         if gap_ps:
-            parts = spread(parts, gap_ps, busy_ps - since.busy_ps, control_ps - since.control_ps, self._idle_part)
-        passage = Passage(self, parts, ser_ps, now_ps + ser_ps, busy_ps + ser_ps, control_ps)
-        if hop < len(hops):
-            hops[hop] = passage
-        else:
-            hops.append(passage)
+            parts = spread(parts, gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
+        passage.port, passage.parts, passage.ser_ps = self, parts, ser_ps
+        passage.end_ps, passage.busy_ps, passage.control_ps = now_ps + ser_ps, busy_ps + ser_ps, control_ps
         frame.hop = hop + 1
         nic, serial, prop, switch, queue, control, flow = parts
-        far = self.far
-        if far.waits_for_last_bit:
+        if self._far_waits:
             serial += ser_ps
-        frame.parts = (
-            nic + far.receive_ps,
-            serial,
-            prop + self.propagation_ps,
-            switch + far.hop_latency_ps,
-            queue,
-            control,
-            flow,
-        )
+        prop += self.propagation_ps
+        frame.parts = (nic + self._far_receive_ps, serial, prop, switch + self._far_hop_ps, queue, control, flow)
 
     def _receive(self, frame: Frame) -> None:
         arrived = self.wire.receive(frame) if self.wire is not None else frame
         if arrived is None:
             self._lose(frame)
         else:
-            self.far.deliver(arrived)
+            self.deliver(arrived)
 
     def _lose(self, frame: Frame) -> None:
         self.lost_frames += 1
         self.lost_bytes += frame.wire_bytes
 
-    def mark(self) -> Passage:
-        """The books as they stand now, for something that begins to wait here."""
-        now_ps = self._engine.now_ps
-        rest_ps = max(0, self.busy_until_ps - now_ps)
-        control_ps = self.control_ps - (rest_ps if self._control_on_wire else 0)
-        return Passage(self, NO_PARTS, 0, now_ps, self.busy_ps - rest_ps, control_ps)
+    def elapsed(self) -> tuple[int, int]:
+        """What has been serialized here by now and, of it, control frames, in picoseconds."""
+        rest_ps = self.busy_until_ps - self._engine.now_ps
+        if rest_ps <= 0 or self._on_wire is None:
+            return self.busy_ps, self.control_ps
+        if self._on_wire.carries_data:
+            return self.busy_ps - rest_ps, self.control_ps
+        return self.busy_ps - rest_ps, self.control_ps - rest_ps
+
+    def begin(self, parts: Parts) -> Passage:
+        """The books for a message that may leave from now on, and whose age so far is `parts`."""
+        passage = Passage()
+        passage.port, passage.parts, passage.ser_ps, passage.end_ps = self, parts, 0, self._engine.now_ps
+        passage.busy_ps, passage.control_ps = self.elapsed()
+        return passage

@@ -20,6 +20,7 @@ class Switch:
 
     __slots__ = (
         "_engine",
+        "_mixed_rates",
         "_salt",
         "_table",
         "dropped",
@@ -38,6 +39,7 @@ class Switch:
         self._engine = engine
         self._salt = crc32(name.encode())  # switches hash alike but not equally, or all would choose the same way
         self._table: dict[int, tuple[EgressPort, ...]] = {}
+        self._mixed_rates = True  # whether a frame may leave faster than it came
         self.name = name
         self.hop_latency_ps = hop_latency_ps
         self.switching = switching
@@ -55,6 +57,7 @@ class Switch:
     def install(self, table: Mapping[int, tuple[int, ...]]) -> None:
         """Use this forwarding table: destination address to port numbers, all of equal distance."""
         self._table = {to: tuple(self.ports[number] for number in numbers) for to, numbers in table.items()}
+        self._mixed_rates = len({port.rate_bps for port in self.ports.values()}) > 1
 
     def choose(self, destination: int, path_hash: int) -> EgressPort | None:
         """The egress for frames of that flow; None where the destination is unknown."""
@@ -72,19 +75,21 @@ class Switch:
         self.received += 1
         envelope = frame.envelope
         port = self.choose(envelope.destination, envelope.path_hash)
-        if port is None or (frame.bad and self.switching == STORE_AND_FORWARD):
-            reason = "unknown_destination" if port is None else "bad_crc"
-            self.dropped[reason] = self.dropped.get(reason, 0) + 1
-            self.dropped_bytes += frame.wire_bytes
-            return
-        if self.switching == CUT_THROUGH:
+        if port is None:
+            return self._drop(frame, "unknown_destination")
+        if frame.bad and self.switching == STORE_AND_FORWARD:
+            return self._drop(frame, "bad_crc")
+        if self._mixed_rates and self.switching == CUT_THROUGH:
             late_ps = self._underrun_ps(frame, port)
             if late_ps:
                 nic, serial, *rest = frame.parts
                 frame.parts = (nic, serial + late_ps, *rest)  # type: ignore[assignment]
-                self._engine.at(self._engine.now_ps + late_ps, port.enqueue, frame)
-                return
-        port.enqueue(frame)
+                return self._engine.at(self._engine.now_ps + late_ps, port.enqueue, frame)
+        return port.enqueue(frame)
+
+    def _drop(self, frame: Frame, reason: str) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+        self.dropped_bytes += frame.wire_bytes
 
     def _underrun_ps(self, frame: Frame, port: EgressPort) -> int:
         """How much later a frame from a slower link must start, so that its bits never run out on the way."""

@@ -23,13 +23,17 @@ VETH = "--wire veth"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that something needs: whether it is there, what was found, and what to do if it is not."""
+    """One thing that something needs: whether it is there, what was found, and what to do if it is not.
+
+    An optional one is something that ordinary runs do without.
+    """
 
     need: str
     for_: str
     ok: bool
     found: str
     remedy: str = ""
+    optional: bool = False
 
 
 def checks() -> list[Check]:
@@ -88,7 +92,7 @@ def _attempted(need: str, use: str, ok: bool, text: str) -> Check:
 def _tool(name: str, use: str, package: str) -> Check:
     path = shutil.which(name, path=PATH)
     remedy = "" if path else f"install it (Debian, Ubuntu: apt-get install {package})"
-    return Check(name, use, path is not None, path or "missing", remedy)
+    return Check(name, use, path is not None, path or "missing", remedy, optional=True)
 
 
 def _files() -> Check:
@@ -96,7 +100,7 @@ def _files() -> Check:
     enough = limit == resource.RLIM_INFINITY or limit >= FILES_FOR_A_BIG_FABRIC
     remedy = "" if enough else "raise the hard limit (ulimit -Hn as root; in a container --ulimit nofile)"
     found = "no limit" if limit == resource.RLIM_INFINITY else str(limit)
-    return Check(f"{FILES_FOR_A_BIG_FABRIC} open files", "fabrics of 1,024 links", enough, found, remedy)
+    return Check(f"{FILES_FOR_A_BIG_FABRIC} open files", "fabrics of 1,024 links", enough, found, remedy, optional=True)
 
 
 def _cpus() -> Check:

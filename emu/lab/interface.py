@@ -68,6 +68,11 @@ def switch_offloads_off(opened: socket.socket, interface: str) -> None:
                 raise
 
 
+def offloads_on(opened: socket.socket, interface: str) -> list[str]:
+    """Names of the offloads that are on."""
+    return [name for name, command in OFFLOADS.items() if _ethtool(opened, interface, command - 1)]  # S... and G...
+
+
 def _ethtool(opened: socket.socket, interface: str, command: int) -> int:
     """Set the command's value to 0, or get its value."""
     value = ctypes.create_string_buffer(_VALUE.pack(command, 0), _VALUE.size)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from emu.errors import MachineError
 
@@ -34,6 +33,8 @@ SETTINGS = (
         "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
     ),
 )
+SETTINGS_FOLDER = Path("/proc/sys")
+PROBE = "from emu.lab.rootless import enter; enter()"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,7 +49,7 @@ def is_privileged() -> bool:
 
 def available() -> str | None:
     """None if user namespaces can be had here, else the reason and the remedy. Tried out in another process."""
-    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom emu.lab.rootless import enter; enter()"
+    code = f"import sys; sys.path[:] = {sys.path!r}\n{PROBE}"
     try:
         probe = subprocess.run(
             [sys.executable, "-c", code],
@@ -80,24 +81,11 @@ def ensure_privileges() -> None:
     sys.stderr.flush()
     # Not `-m emu`: that would look for it in the current folder first.
     code = f"import sys; sys.path[:] = {sys.path!r}\nfrom emu.cli import main; sys.exit(main())"
-    enter_and_execute([sys.executable, "-c", code, *sys.argv[1:]])
-
-
-def enter_and_execute(command: Sequence[str]) -> NoReturn:
-    """Run the command in place of this process, inside new namespaces. Raises MachineError."""
     try:
         enter()
     except OSError as error:
         raise MachineError(f"no user namespace ({error.strerror}): {WAYS_OUT}") from None
-    execute(command)
-
-
-def execute(command: Sequence[str]) -> NoReturn:
-    """Run the command in place of this process. Raises MachineError if there is none of that name."""
-    try:
-        os.execvp(command[0], list(command))
-    except OSError as error:
-        raise MachineError(f"{command[0]} does not run: {error.strerror}") from None
+    execute_or_exit([sys.executable, "-c", code, *sys.argv[1:]])
 
 
 def enter() -> None:
@@ -115,28 +103,34 @@ def enter() -> None:
     _checked(_LIBC.mount(b"sysfs", b"/sys", b"sysfs", ctypes.c_ulong(0), None), "mounting /sys")
 
 
-def main(command: Sequence[str]) -> NoReturn:
+def main(command: Sequence[str]) -> None:
     """Run the command, inside namespaces of its own if we need them and can have them; else say why and just run it."""
     if not command:
         print("usage: python -m emu.lab.rootless COMMAND...", file=sys.stderr)
         raise SystemExit(2)
-    try:
-        if not is_privileged():
-            reason = available()
-            if reason is None:
-                enter_and_execute(command)
+    if not is_privileged():
+        reason = available()
+        if reason is None:
+            enter()
+        else:
             print(f"no namespaces: {reason}", file=sys.stderr, flush=True)
-        execute(command)
-    except MachineError as error:
-        print(error, file=sys.stderr)
-        raise SystemExit(error.exit_code) from None
+    execute_or_exit(command)
+
+
+def execute_or_exit(command: Sequence[str]) -> None:
+    """Run the command in place of this process; exit code 3 if there is none of that name."""
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        print(f"{command[0]} does not run: {error.strerror}", file=sys.stderr)
+        raise SystemExit(MachineError.exit_code) from None
 
 
 def _cause() -> str | None:
     """The setting that forbids user namespaces to this user, and how to allow them."""
     for setting, forbidding, remedy in SETTINGS:
         try:
-            value = Path("/proc/sys", setting).read_text(encoding="ascii").strip()
+            value = (SETTINGS_FOLDER / setting).read_text(encoding="ascii").strip()
         except OSError:
             continue
         if value == forbidding:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
+from emu.lab.registry import Record, register
 from emu.measure.measurement import PARTS
 from emu.report.output import to_json
 from emu.units import NS
@@ -39,6 +41,7 @@ class ResultFolder:
         self._force = force
         self._with_messages = with_messages
         self._partial: Path | None = None
+        self._record: Record | None = None  # for `emu clean`, should we be killed
         self._messages: TextIO | None = None
         self._writer: Any = None
 
@@ -49,6 +52,8 @@ class ResultFolder:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             partial = tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".partial", dir=self._path.parent)
             self._partial = Path(partial)
+            with suppress(MachineError):
+                self._record = register(f"emu-out-{secrets.token_hex(4)}").write(self._partial)
             self._partial.chmod(0o777 & ~_umask())
             if self._with_messages:
                 self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
@@ -61,6 +66,8 @@ class ResultFolder:
             self._messages.close()
         if self._partial is not None:
             shutil.rmtree(self._partial, ignore_errors=True)
+        if self._record is not None:
+            self._record.remove()
 
     def on_message(self, message: Message) -> None:
         """Add a finished message to messages.csv."""

@@ -28,4 +28,4 @@ class ForeignDoor:
     def _take_in(self, port: Port, frame: Frame) -> None:
         self.frames += 1
         self.bytes += frame.wire_bytes
-        port.far.deliver(frame)
+        port.deliver(frame)

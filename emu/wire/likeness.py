@@ -55,4 +55,5 @@ def _take_over(changed: Frame, frame: Frame) -> None:
     changed.hop = frame.hop
     changed.parts = frame.parts
     changed.eligible_ps = frame.eligible_ps
-    changed.marks = frame.marks
+    changed.busy_mark_ps = frame.busy_mark_ps
+    changed.control_mark_ps = frame.control_mark_ps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from emu.addresses import address_of
 from emu.devices.egress import EgressPort
+from emu.devices.passage import Passage
 from emu.devices.port import FarEnd
 from emu.engine import Engine
 from emu.frame import Envelope, Frame, Message
@@ -24,7 +25,7 @@ def data_frame(message: Message, payload: int = 4096, *, to: int = 1, psn: int =
     """A data frame of some message, as if it had left its NIC already."""
     frame = Frame(envelope(to), WRITE_MIDDLE, psn, bytes(payload), message=message)
     frame.hop = 1
-    message.hops = message.hops or [None]
+    message.hops = message.hops or [Passage()]
     return frame
 
 

@@ -77,6 +77,7 @@ def test_a_frame_from_a_slower_link_starts_so_that_it_never_runs_dry(
     engine = Engine()
     device, (sink,) = switch(engine, (400,), slow_to_fast=slow_to_fast)
     device.install({2: (1,)})
+    device._mixed_rates = True  # the frame comes from a link that is not there
     frame = data_frame(message())
     frame.ser_ps = frame.wire_bytes * 8000 // ingress_gbps
     ingress_ps = frame.ser_ps

@@ -97,7 +97,8 @@ def test_mininet_knows_the_nodes_and_starts_their_shells_when_asked() -> None:
 
 @pytest.mark.parametrize("error", [MachineError("no more"), KeyboardInterrupt(), RuntimeError("a bug")])
 def test_a_build_that_fails_half_way_leaves_nothing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    lay, laid = Cables.lay, []
+    lay = Cables.lay
+    laid: list[tuple[tuple[str, int, int], ...]] = []
 
     def fail_at_the_fourth(self: Cables, *ends: tuple[str, int, int]) -> None:
         if len(laid) == 3:
@@ -122,9 +123,7 @@ def test_a_socket_that_cannot_be_had_leaves_nothing(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("stage", ["spawn", "fabric_net", "one_cpu"])
-def test_ctrl_c_during_a_build_waits_for_a_step_and_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_ctrl_c_during_a_build_waits_for_a_step_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     original = getattr(lab_module, stage)
 
     def interrupted(*arguments: object) -> object:
@@ -172,9 +171,7 @@ CHILD = """
 def child(run_id: str) -> Iterator[subprocess.Popen[str]]:
     """Another process with a lab of its own, already up."""
     command = [sys.executable, "-c", textwrap.dedent(CHILD), run_id]
-    with subprocess.Popen(
-        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "up\n"

@@ -47,7 +47,5 @@ class StubFraming:
 
 def make_frame(framing: StubFraming, psn: int, payload: bytes = b"payload", tos: int = 0) -> Frame:
     """A frame of one flow."""
-    envelope = Envelope(
-        framing, source=1, destination=2, source_mac=1, destination_mac=2, destination_qp=3, tos=tos
-    )
+    envelope = Envelope(framing, source=1, destination=2, source_mac=1, destination_mac=2, destination_qp=3, tos=tos)
     return Frame(envelope, 4, psn, payload)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 
 import pytest
@@ -172,7 +170,7 @@ def test_a_change_with_a_right_crc_is_read_again(pair: Pair) -> None:
     message = Message(None, 0, 7, 0)
     frame = make_frame(pair.framing, 5)
     frame.message, frame.carries_data, frame.hop, frame.parts = message, True, 2, (1, 2, 3, 4, 5, 6, 7)
-    frame.ser_ps, frame.eligible_ps, frame.marks = 123, 456, object()
+    frame.ser_ps, frame.eligible_ps, frame.busy_mark_ps, frame.control_mark_ps = 123, 456, 7, 8
     pair.wire.send(frame)
     (data,) = pair.swallow()
     pair.near.send(data[:TOS_OFFSET] + b"\x03" + data[TOS_OFFSET + 1 :])
@@ -180,7 +178,17 @@ def test_a_change_with_a_right_crc_is_read_again(pair: Pair) -> None:
     assert changed is not None
     assert changed is not frame
     assert (changed.envelope.tos, changed.psn, changed.bad) == (3, 5, False)
-    for name in ("message", "carries_data", "hop", "parts", "ser_ps", "eligible_ps", "marks", "wire_bytes"):
+    for name in (
+        "message",
+        "carries_data",
+        "hop",
+        "parts",
+        "ser_ps",
+        "eligible_ps",
+        "busy_mark_ps",
+        "control_mark_ps",
+        "wire_bytes",
+    ):
         assert getattr(changed, name) == getattr(frame, name)
     assert changed.data != frame.data
     assert (pair.wire.changed, pair.wire.lost, pair.wire.foreign, pair.wire.disturbed) == (1, 0, 0, True)
@@ -226,87 +234,3 @@ def test_an_overrun_by_our_own_frames_is_a_bug(pair: Pair, monkeypatch: pytest.M
     pair.near.send(FOREIGN)
     pair.wire.finish()
     assert any("overran" in warning for warning in pair.wire.warnings)
-
-
-class Broken:
-    """A socket whose calls end as told."""
-
-    def __init__(self, *outcomes: int | bytes) -> None:
-        self.outcomes = list(outcomes)
-
-    def _next(self) -> bytes:
-        outcome = self.outcomes.pop(0)
-        if isinstance(outcome, int):
-            raise OSError(outcome, "")
-        return outcome
-
-    def send(self, data: bytes) -> int:
-        return len(self._next() and data)
-
-    def recv(self, size: int) -> bytes:
-        return self._next()
-
-    def getsockopt(self, level: int, option: int) -> int:
-        return 212_992
-
-
-@pytest.mark.parametrize("reason", [errno.ENOBUFS, errno.ENETDOWN, errno.ENXIO, errno.EAGAIN])
-def test_a_refused_frame_is_lost_now(reason: int) -> None:
-    framing, near, far = StubFraming(), Broken(reason, reason, b"taken"), Broken()
-    wire = VethWire("h0-leaf0", near, far, framing)  # type: ignore[arg-type]
-    first, second, third = (make_frame(framing, psn) for psn in range(3))
-    assert (wire.send(first), wire.send(second), wire.send(third)) == (False, False, True)
-    assert third.data is not None
-    far.outcomes = [third.data]
-    assert wire.receive(third) is third
-    assert (wire.refused, wire.lost, wire.disturbed, len(wire.warnings)) == (2, 2, True, 1)
-
-
-def test_other_errors_are_not_swallowed() -> None:
-    framing = StubFraming()
-    wire = VethWire("h0-leaf0", Broken(errno.EINVAL), Broken(), framing)  # type: ignore[arg-type]
-    with pytest.raises(OSError):
-        wire.send(make_frame(framing, 1))
-
-
-def test_a_pending_enetdown_is_read_over() -> None:
-    framing, far = StubFraming(), Broken()
-    wire = VethWire("h0-leaf0", Broken(b"taken", b"taken"), far, framing)  # type: ignore[arg-type]
-    first, second = make_frame(framing, 1), make_frame(framing, 2)
-    wire.send(first)
-    wire.send(second)
-    assert first.data is not None
-    assert second.data is not None
-    far.outcomes = [errno.ENETDOWN, first.data, second.data, errno.EAGAIN]
-    assert wire.receive(first) is first
-    assert wire.receive(second) is second
-    assert wire.lost == 0
-
-
-class Kernel(deque[bytes]):
-    """Both sockets of a wire: a queue that remembers how long it was."""
-
-    longest = 0
-
-    def send(self, data: bytes) -> int:
-        self.append(data)
-        self.longest = max(self.longest, len(self))
-        return len(data)
-
-    def recv(self, size: int) -> bytes:
-        if not self:
-            raise BlockingIOError
-        return self.popleft()
-
-    def getsockopt(self, level: int, option: int) -> int:
-        return 212_992
-
-
-@pytest.mark.parametrize(("size_bytes", "frames"), [(9000, 2), (4096, 5), (64, 32)])
-def test_a_quarter_of_the_buffer_at_most_waits_in_the_kernel(size_bytes: int, frames: int) -> None:
-    framing, kernel = StubFraming(), Kernel()
-    wire = VethWire("h0-leaf0", kernel, kernel, framing)  # type: ignore[arg-type]
-    flight = [make_frame(framing, psn, bytes(size_bytes)) for psn in range(100)]
-    assert all([wire.send(frame) for frame in flight])
-    assert [wire.receive(frame) for frame in flight] == flight
-    assert (kernel.longest, wire.reads, wire.lost) == (frames, 100, 0)
