@@ -17,7 +17,7 @@ from typing import NoReturn, Protocol, cast
 import emu
 from emu.commands import exit_codes
 from emu.errors import MachineError, ScenarioError
-from emu.report.output import settle
+from emu.report.output import settle, write
 
 # Each is the module emu.commands.NAME; only the one that is asked for is loaded.
 COMMANDS = {
@@ -51,6 +51,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise ScenarioError, which ends the command with exit code 2."""
         raise ScenarioError(f"{message} ({self.prog} --help shows what is allowed)")
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        """Help and version, where nobody need be reading."""
+        write(message.rstrip())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

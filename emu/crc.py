@@ -64,9 +64,12 @@ def icrc_global(packet: Buffer) -> int:
     return _finish(packet, masked, 0)
 
 
-def vcrc(packet: Buffer) -> int:
-    """CRC-16 of a native packet, LRH to ICRC, nothing masked; of 4 bytes, a flow-control packet's LPCRC."""
-    return int(_vcrc(packet))
+def vcrc(packet: Buffer, before: int | None = None) -> int:
+    """CRC-16 of a native packet, LRH to ICRC, nothing masked; of 4 bytes, a flow-control packet's LPCRC.
+
+    `before` is the VCRC of what lies before these bytes, if anything does.
+    """
+    return int(_vcrc(packet) if before is None else _vcrc(packet, before))
 
 
 def fcs(frame: Buffer) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Coroutine, Generator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any
 
 from emu.errors import InvariantBroken
 
 Action = Callable[[Any], object]
+Event = tuple[int, int, Action, Any]
+"""When, in picoseconds; its place among the events of that instant; what to call with what."""
 
 LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
 LAST = 1 << 62  # a sequence number after all others of its instant
@@ -18,30 +21,29 @@ LAST = 1 << 62  # a sequence number after all others of its instant
 class Engine:
     """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled."""
 
-    __slots__ = ("_queue", "_sequence", "_stopped", "events_run", "now_ps", "on_progress", "tasks")
+    __slots__ = ("_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
 
     def __init__(self) -> None:
         self.now_ps = 0
         self.events_run = 0
         self.tasks = 0  # coroutines still running: the run ends when the last one returns
         self.on_progress: Callable[[], object] | None = None  # called now and then, for a progress bar
-        self._queue: list[tuple[int, int, Action, Any]] = []
-        self._sequence = 0
+        self.queue: list[Event] = []  # a heap; `at` is the way in, but for ports, which push a million times a second
+        self.tick = count().__next__  # the next sequence number
         self._stopped = False
 
     def at(self, when_ps: int, action: Action, argument: Any = None) -> None:
         """Call `action(argument)` at `when_ps`, which may not lie in the past."""
         if when_ps < self.now_ps:
             raise InvariantBroken(f"an event for {when_ps} ps was scheduled at {self.now_ps} ps")
-        self._sequence += 1
-        heappush(self._queue, (when_ps, self._sequence, action, argument))
+        heappush(self.queue, (when_ps, self.tick(), action, argument))
 
     def run(self, until_ps: int | None = None) -> None:
         """Run until the traffic is done, nothing is left to do, or `until_ps` has come (its events included)."""
-        queue = self._queue
-        end = (until_ps, LAST, _at_the_end, self)
+        queue = self.queue
+        end = (until_ps or 0, LAST, _at_the_end, self)
         if until_ps is not None:
-            heappush(queue, end)  # type: ignore[arg-type]
+            heappush(queue, end)
         self._stopped = False
         while queue and not self._stopped:
             done = 0
@@ -56,11 +58,11 @@ class Engine:
         if until_ps is not None:
             self._forget(end)
 
-    def _forget(self, end: Any) -> None:
+    def _forget(self, end: Event) -> None:
         """Take the mark of `until_ps` out of the queue, or of the count if it was reached."""
-        if end in self._queue:
-            self._queue.remove(end)
-            heapify(self._queue)
+        if end in self.queue:
+            self.queue.remove(end)
+            heapify(self.queue)
         else:
             self.events_run -= 1
 
@@ -70,7 +72,7 @@ class Engine:
 
     def pending(self, kind: type) -> list[Any]:
         """The arguments of that type in events still to come: what conservation counts as in flight."""
-        return [argument for *_, argument in self._queue if isinstance(argument, kind)]
+        return [argument for *_, argument in self.queue if isinstance(argument, kind)]
 
     def spawn(self, coroutine: Coroutine[Future, Any, Any]) -> Task:
         """Start a workload's coroutine at the present instant; `await` the task for its result."""

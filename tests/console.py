@@ -125,7 +125,9 @@ def _made(text: str) -> str:
     """`make demo` as the command that it runs: what it installs is there, or no test could run."""
     if text != "make demo":
         return text
-    done = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["make", "-n", "--no-print-directory", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()[-1]
 
 

@@ -76,7 +76,7 @@ traffic: [{{kind: write, pairs: [[h0, h1]], size: {self.size}B, count: {self.cou
         ]
 
     def transit_ps(self, frames: list[int], *, back: bool = False) -> int:
-        """Section 4 of the design, link by link: F and L of every frame at every egress."""
+        """docs/timing.md, link by link: F and L of every frame at every egress."""
         step = -1 if back else 1
         rates, cables = self.rates_gbps[::step], self.cables_mm[::step]
         previous = [0] * len(rates)  # L of the frame before, at each egress
@@ -176,7 +176,7 @@ def test_equal_rates_have_the_short_forms(line: Line) -> None:
     ("profile", "expected_ns"), [("native", 942.92), ("roce", 1963.88), ("roce-63", 2548.88), ("ndr", 762.92)]
 )
 def test_the_profiles_four_kib_over_three_hops(profile: str, expected_ns: float) -> None:
-    """Architecture, section 6: 15 + 25 + 25 + 15 ns of cable, three hops, one 4 KiB WRITE."""
+    """docs/timing.md: 15 + 25 + 25 + 15 ns of cable, three hops, one 4 KiB WRITE."""
     text = f"""
 name: three-hops
 fabric: {{profile: {profile}, topology: {{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2}}}}

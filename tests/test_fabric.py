@@ -68,9 +68,6 @@ def test_flows_spread_over_the_spines_or_keep_to_their_destinations_way(multipat
 
 
 def test_hosts_that_cannot_meet_are_refused_before_anything_is_laid() -> None:
-    topology = (
-        "topology: {kind: graph, hosts: [h0, h1], switches: [s0, s1],"
-        " links: [{a: h0, b: s0}, {a: h1, b: s1}]}"
-    )
+    topology = "topology: {kind: graph, hosts: [h0, h1], switches: [s0, s1], links: [{a: h0, b: s0}, {a: h1, b: s1}]}"
     with pytest.raises(ScenarioError, match="cannot reach"):
         run(parse(text(f"profile: native, {topology}"), "build.yaml", ()), Options(wire="veth"))

@@ -14,7 +14,6 @@ ROOF = 11
 FLOORS: dict[int, str] = {
     ROOF: "emu emu.cli emu.__main__",
     10: "emu.commands",
-    10: "emu.commands",
     9: "emu.harness emu.lab.live emu.course",
     8: "emu.run",
     7: "emu.fabric traffic.workloads emu.report",

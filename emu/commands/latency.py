@@ -16,6 +16,7 @@ from emu.report.folder import ResultFolder
 from emu.report.latency import latency_text
 from emu.report.output import to_json, write
 from emu.report.progress import Progress
+from emu.report.table import count_text
 from emu.report.text import shortfall
 from emu.units import parse_fraction, parse_size_bytes
 
@@ -92,7 +93,10 @@ def _verdict(latencies: Latencies) -> int:
         short = shortfall(result)
         if short:
             complain(f"{result['scenario']['name']}: traffic did not complete: {short}")
-            code = INTERRUPTED if result["interrupted"] else code or INCOMPLETE
+            code = INCOMPLETE
+    if latencies.interrupted:
+        complain(f"interrupted after {count_text(len(latencies.rows), 'row')}")
+        return INTERRUPTED
     return code
 
 

@@ -1,8 +1,9 @@
-"""A switch's egress: a port fed from a first-in first-out queue."""
+"""A switch's egress: a port with a first-in first-out queue before it."""
 
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappush
 
 from emu.devices.passage import FLOW_CONTROL
 from emu.devices.port import Port
@@ -11,57 +12,41 @@ from emu.frame import Frame
 from emu.taps import Taps
 
 
-class EgressQueue:
-    """Unbounded, first in first out; counts the wire bytes it holds and the most it ever held."""
-
-    __slots__ = ("_frames", "held_bytes", "max_held_bytes")
-
-    def __init__(self) -> None:
-        self._frames: deque[Frame] = deque()
-        self.held_bytes = 0
-        self.max_held_bytes = 0
-
-    def push(self, frame: Frame) -> None:
-        """Add a frame behind all others."""
-        self._frames.append(frame)
-        self.held_bytes += frame.wire_bytes
-        if self.held_bytes > self.max_held_bytes:
-            self.max_held_bytes = self.held_bytes
-
-    def pop(self) -> Frame | None:
-        """Take the oldest frame."""
-        if not self._frames:
-            return None
-        frame = self._frames.popleft()
-        self.held_bytes -= frame.wire_bytes
-        return frame
-
-    def waiting(self) -> bool:
-        """Whether a frame is held."""
-        return bool(self._frames)
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-
 class EgressPort(Port):
-    """A port that frames are put into; those that find it idle never see the queue."""
+    """A port that frames are put into. Its queue has no bound; it counts the wire bytes that wait, and the most ever."""
 
-    __slots__ = ("queue",)
+    __slots__ = ("frames", "held_bytes", "max_held_bytes")
 
     def __init__(self, engine: Engine, name: str, rate_bps: int, taps: Taps) -> None:
-        self.queue = EgressQueue()
-        super().__init__(engine, name, rate_bps, self.queue, taps, idle_part=FLOW_CONTROL)
+        super().__init__(engine, name, rate_bps, taps, idle_part=FLOW_CONTROL)
+        self.frames: deque[Frame] = deque()  # those that found the wire busy
+        self.held_bytes = 0
+        self.max_held_bytes = 0
 
     def enqueue(self, frame: Frame) -> None:
         """The frame may leave from now on."""
         engine = self._engine
-        frame.eligible_ps = engine.now_ps
+        now_ps = frame.eligible_ps = engine.now_ps
         if not self._wake_due:
-            if engine.now_ps >= self.busy_until_ps:
+            if now_ps >= self.busy_until_ps:
                 self.start(frame)
                 return
             self._wake_due = True
-            engine.at(self.busy_until_ps, self._wake)
+            heappush(engine.queue, (self.busy_until_ps, engine.tick(), self._wake_action, None))
         frame.busy_mark_ps, frame.control_mark_ps = self.elapsed()
-        self.queue.push(frame)
+        self.frames.append(frame)
+        held_bytes = self.held_bytes = self.held_bytes + frame.wire_bytes
+        if held_bytes > self.max_held_bytes:
+            self.max_held_bytes = held_bytes
+
+    def wake(self, _: None) -> None:
+        """The wire is free, and frames wait for it."""
+        frames = self.frames
+        frame = frames.popleft()
+        self.held_bytes -= frame.wire_bytes
+        self.start(frame)
+        if frames:
+            engine = self._engine
+            heappush(engine.queue, (self.busy_until_ps, engine.tick(), self._wake_action, None))
+        else:
+            self._wake_due = False

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from emu import opcodes
 from emu.addresses import Address
-from emu.devices.passage import NIC
-from emu.devices.port import Port
+from emu.devices.pull import PullPort
 from emu.engine import Engine, Timer
 from emu.frame import Envelope, Frame, Message
 from emu.taps import Taps
@@ -88,7 +87,7 @@ class Nic:
         self.received = 0
         self.received_bytes = 0
         self.dropped: dict[str, int] = {}
-        self.port = Port(engine, link, rate_bps, self, taps, idle_part=NIC)
+        self.port = PullPort(engine, link, rate_bps, self, taps)
 
     def allocate_qp(self) -> int:
         """A queue pair number not used before."""

@@ -1,4 +1,4 @@
-"""A port's egress: pulls a frame whenever its wire is free, and says when the far end has it.
+"""A port's egress: starts frames on its wire, one at a time, and says when the far end has them.
 
 The times are those of the timing model (docs/timing.md): a port that starts a frame at t is busy until t + ser;
 the far end acts on it at t + propagation + its own delay, plus ser where it waits for the last bit.
@@ -6,26 +6,17 @@ the far end acts on it at t + propagation + its own delay, plus ser where it wai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from heapq import heappush
 from math import gcd
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from emu.devices.passage import Passage, spread
-from emu.engine import Engine
+from emu.engine import Action, Engine
 from emu.frame import Frame, Message, Parts
 from emu.taps import Taps
 from emu.units import SECOND
 from emu.wire.base import Wire
-
-
-class FrameSource(Protocol):
-    """The port pulls: it asks for the next frame each time its wire is free."""
-
-    def pop(self) -> Frame | None:
-        """The frame to start now, or None where nothing may start."""
-
-    def waiting(self) -> bool:
-        """Whether asking again when the wire is free could give a frame."""
 
 
 class FarEnd(NamedTuple):
@@ -49,10 +40,12 @@ class Port:
         "_far_receive_ps",
         "_far_waits",
         "_idle_part",
+        "_in_flight",
         "_on_wire",
+        "_send",
         "_taps",
+        "_wake_action",
         "_wake_due",
-        "arrive",
         "busy_ps",
         "busy_until_ps",
         "control_frames",
@@ -64,28 +57,26 @@ class Port:
         "name",
         "propagation_ps",
         "rate_bps",
-        "source",
         "tx_bytes",
         "wire",
     )
 
     propagation_ps: int
     deliver: Callable[[Frame], object]
-    arrive: Callable[[Frame], object]
+    _send: Callable[[Frame], bool] | None
+    _in_flight: Collection[Frame]
 
-    def __init__(
-        self, engine: Engine, name: str, rate_bps: int, source: FrameSource, taps: Taps, *, idle_part: int
-    ) -> None:
+    def __init__(self, engine: Engine, name: str, rate_bps: int, taps: Taps, *, idle_part: int) -> None:
         divisor = gcd(8 * SECOND, rate_bps)
         self._byte_num, self._byte_den = 8 * SECOND // divisor, rate_bps // divisor
         self._engine = engine
         self._taps = taps
-        self._wake_due = False
+        self._wake_due = False  # whether a wake-up is scheduled for when the wire is free
+        self._wake_action: Action = self.wake
         self._on_wire: Frame | None = None  # the last to start here
         self._idle_part = idle_part  # where in `Parts` a message's wait goes while this wire is idle
         self.name = name
         self.rate_bps = rate_bps
-        self.source = source
         self.busy_until_ps = 0
         self.busy_ps = 0  # all serialization started here
         self.control_ps = 0  # of it, control frames'
@@ -103,29 +94,16 @@ class Port:
         self.wire = wire
         self._far_waits, self._far_hop_ps, self._far_receive_ps = far[1:]
         self._arrival_offset_ps = propagation_ps + far.hop_latency_ps + far.receive_ps
-        self.arrive = far.deliver if wire is None else self._receive
+        self._send = wire.send if wire is not None else None
+        self._in_flight = wire.in_flight if wire is not None else ()
 
     def serialization_ps(self, wire_bytes: int) -> int:
         """`wire_bytes` x the time of one byte, rounded up to a whole picosecond."""
         return -(-wire_bytes * self._byte_num // self._byte_den)
 
-    def kick(self) -> None:
-        """The source has something new: start it if the wire is free, else when it will be."""
-        if self._wake_due:
-            return
-        if self._engine.now_ps >= self.busy_until_ps:
-            frame = self.source.pop()
-            if frame is not None:
-                self.start(frame)
-        else:
-            self._wake_due = True
-            self._engine.at(self.busy_until_ps, self._wake)
-
-    def _wake(self, _: None) -> None:
-        self._wake_due = False
-        frame = self.source.pop()
-        if frame is not None:
-            self.start(frame)
+    def wake(self, _: None) -> None:
+        """The wire is free, and something waits for it."""
+        raise NotImplementedError
 
     def start(self, frame: Frame) -> None:
         """The frame's first bit leaves now."""
@@ -146,14 +124,13 @@ class Port:
             self.control_ps += ser_ps
         if self._taps.frame_sent:
             self._taps.frame_sent(now_ps, self.name, frame)
-        if self.wire is None or self.wire.send(frame):
+        send = self._send
+        if send is None or send(frame):
+            arrive = self._receive if self._in_flight else self.deliver
             offset_ps = self._arrival_offset_ps + (ser_ps if self._far_waits else 0)
-            engine.at(now_ps + offset_ps, self.arrive, frame)
+            heappush(engine.queue, (now_ps + offset_ps, engine.tick(), arrive, frame))
         else:
             self._lose(frame)
-        if self.source.waiting():
-            self._wake_due = True
-            engine.at(now_ps + ser_ps, self._wake)
 
     def _account(self, frame: Frame, message: Message, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""

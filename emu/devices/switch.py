@@ -64,8 +64,9 @@ class Switch:
         ports = self._table.get(destination)
         if not ports:
             return None
-        if len(ports) == 1:
-            return ports[0]
+        return ports[0] if len(ports) == 1 else self._pick(ports, path_hash)
+
+    def _pick(self, ports: tuple[EgressPort, ...], path_hash: int) -> EgressPort:
         mixed = (path_hash ^ self._salt) * _MIX_1 & _WORD
         mixed = (mixed ^ mixed >> 15) * _MIX_2 & _WORD
         return ports[(mixed >> 16) % len(ports)]
@@ -74,11 +75,12 @@ class Switch:
         """A frame comes out of the pipeline: its first bit entered `hop_latency_ps` ago (its last, if stored)."""
         self.received += 1
         envelope = frame.envelope
-        port = self.choose(envelope.destination, envelope.path_hash)
-        if port is None:
+        ports = self._table.get(envelope.destination)
+        if not ports:
             return self._drop(frame, "unknown_destination")
         if frame.bad and self.switching == STORE_AND_FORWARD:
             return self._drop(frame, "bad_crc")
+        port = ports[0] if len(ports) == 1 else self._pick(ports, envelope.path_hash)
         if self._mixed_rates and self.switching == CUT_THROUGH:
             late_ps = self._underrun_ps(frame, port)
             if late_ps:

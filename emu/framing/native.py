@@ -36,6 +36,10 @@ def path_hash(source: int, destination: int, destination_qp: int) -> int:
     return crc32(_HASHED.pack(source, destination, destination_qp))
 
 
+NativeTemplate = tuple[bytes, int, bytes, bth.Pack | None, int]
+"""A Template and the VCRC of its bytes."""
+
+
 class NativeFraming:
     """Local InfiniBand packets (LNH 2). `framing_overhead_bytes`: wire time of the delimiters and gap of each."""
 
@@ -80,10 +84,10 @@ class NativeFraming:
         """Destination MAC to VCRC."""
         templates = frame.envelope.templates
         key = bth.template_key(frame)
-        template: bth.Template | None = templates.get(key)
+        template: NativeTemplate | None = templates.get(key)
         if template is None:
             template = templates[key] = _template(frame)
-        head, icrc, pad, pack = template
+        head, icrc, pad, pack, head_vcrc = template
         payload = frame.payload
         tail = bth.SEQUENCE.pack(frame.ack_request << 31 | frame.psn)
         if pack is not None:
@@ -91,8 +95,9 @@ class NativeFraming:
         icrc = crc32(payload, crc32(tail, icrc))
         if pad:
             icrc = crc32(pad, icrc)
-        packet = b"".join((head, tail, payload, pad, icrc.to_bytes(ICRC_BYTES, "little")))
-        return packet + vcrc(memoryview(packet)[LRH_OFFSET:]).to_bytes(VCRC_BYTES, "little")
+        end = pad + icrc.to_bytes(ICRC_BYTES, "little")
+        checksum = vcrc(end, vcrc(payload, vcrc(tail, head_vcrc)))
+        return b"".join((head, tail, payload, end, checksum.to_bytes(VCRC_BYTES, "little")))
 
     def decode(self, data: bytes) -> Frame:
         """The frame; bytes after its VCRC are nobody's. Raises WireError, CrcError for VCRC or ICRC."""
@@ -124,7 +129,7 @@ class NativeFraming:
         return bth.unpack(data, BTH_OFFSET, end, envelope_of)
 
 
-def _template(frame: Frame) -> bth.Template:
+def _template(frame: Frame) -> NativeTemplate:
     envelope = frame.envelope
     address = bth.pack_address(frame)
     size = LRH.size + bth.BTH_BYTES + EXTENSION_BYTES[frame.opcode]
@@ -144,7 +149,8 @@ def _template(frame: Frame) -> bth.Template:
         envelope.source,
     )
     head[BTH_OFFSET:] = address
-    return bth.template_of(frame, bytes(head), icrc_local(head[LRH_OFFSET:]))
+    template = bth.template_of(frame, bytes(head), icrc_local(head[LRH_OFFSET:]))
+    return (*template, vcrc(memoryview(head)[LRH_OFFSET:]))
 
 
 def _check_crcs(data: bytes, end: int) -> None:

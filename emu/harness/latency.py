@@ -42,9 +42,10 @@ class Latencies:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     inputs: dict[str, Mapping[str, Provenance]] = field(default_factory=dict)  # by profile, then by path
-    results: list[Result] = field(default_factory=list)  # of each run, in the rows' order
+    results: list[Result] = field(default_factory=list)  # of each row's run
     about: dict[str, Any] = field(default_factory=dict)  # what all rows share: the pair of hosts, the fabric, the wire
     uneven: list[str] = field(default_factory=list)  # rows whose messages were not all alike: means
+    interrupted: bool = False  # rows are missing
 
     def to_json(self) -> dict[str, Any]:
         """`rows`, whether they are whole, what they rest on, and what all share."""
@@ -54,7 +55,7 @@ class Latencies:
             }
             for profile, paths in self.inputs.items()
         }
-        complete = all(result["complete"] for result in self.results)
+        complete = not self.interrupted and all(result["complete"] for result in self.results)
         return {"rows": self.rows, "complete": complete, **self.about, "uneven": self.uneven, "inputs": inputs}
 
 
@@ -69,11 +70,18 @@ def measure(
     latencies = Latencies()
     for number, (profile, scenario) in enumerate(scenarios):
         before_each(number, scenario.name)
-        result = run(scenario, options)
-        latencies.results.append(result)
+        try:
+            result = run(scenario, options)
+        except KeyboardInterrupt:  # while a fabric was built or taken down: the rows so far are whole
+            if not latencies.rows:
+                raise
+            latencies.interrupted = True
+            break
         latencies.inputs.setdefault(profile, scenario.provenance)
         if result["interrupted"]:
+            latencies.interrupted = True
             break
+        latencies.results.append(result)
         _add(latencies, plan, profile, scenario, result)
     return latencies
 

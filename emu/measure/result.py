@@ -28,7 +28,7 @@ class LinkCount(NamedTuple):
 
 
 def messages(measurement: Measurement) -> dict[str, Any]:
-    """The `messages` key, with `completion_latency_ns` beside the contract's."""
+    """The `messages` key, as docs/results.md has it."""
     return {
         "posted": measurement.posted,
         "completed": measurement.completed,

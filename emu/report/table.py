@@ -31,6 +31,16 @@ def time_text(value_ns: float) -> str:
     return f"{value:.{decimals}f} {unit}" if value else "0 ns"
 
 
+def size_text(value_bytes: int) -> str:
+    """Four digits that matter, in a binary unit: `96KiB`, `312.5MiB`."""
+    value = float(value_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g}{unit}"
+        value /= 1024
+    return f"{value:.4g}TiB"
+
+
 def share_text(share: float) -> str:
     """`52.0 %` of 0.52."""
     return f"{share * 100:.1f} %"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from emu.report.inputs import by_path, rests_on
-from emu.report.table import count_text, share_text, table, time_text
-from emu.units import format_size
+from emu.report.table import count_text, share_text, size_text, table, time_text
 
 Result = Mapping[str, Any]
 LINKS = FLOWS = 8  # shown of each
@@ -52,7 +51,7 @@ def _head(result: Result) -> Iterator[str]:
     end = shortfall(result)
     yield (
         f"  {count_text(messages['completed'], 'message')} completed of {messages['posted']:,} posted,"
-        f" {format_size(messages['bytes'])} in {time_text(result['virtual_ns'])} of virtual time"
+        f" {size_text(messages['bytes'])} in {time_text(result['virtual_ns'])} of virtual time"
         + (f" - INCOMPLETE: {end}" if end else "")
     )
 
@@ -117,7 +116,7 @@ def _flows(result: Result) -> Iterator[str]:
         (
             f"{flow['src']} -> {flow['dst']}",
             f"{flow['messages']:,}",
-            format_size(flow["bytes"]),
+            size_text(flow["bytes"]),
             time_text(flow["fct_ns"]),
             time_text(flow["ideal_fct_ns"]),
             f"{flow['slowdown']:.2f}",

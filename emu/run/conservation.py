@@ -27,7 +27,7 @@ def check(assembly: Assembly) -> FrameCount:
     pending: list[Frame] = engine.pending(Frame)
     ports = [port for _, port in fabric.links.values()]
     nics, switches = fabric.nics.values(), fabric.switches.values()
-    queued = sum(len(port.queue) for switch in switches for port in switch.ports.values())
+    queued = sum(len(port.frames) for switch in switches for port in switch.ports.values())
     count = FrameCount(
         sent=sum(nic.port.data_frames + nic.port.control_frames for nic in nics),
         delivered=sum(nic.received for nic in nics),
@@ -48,7 +48,7 @@ def _check_switches(fabric: Fabric, pending: int) -> None:
     held = 0  # received, but neither sent, queued nor dropped: waiting for bits from a slower link
     for switch in fabric.switches.values():
         sent = sum(port.data_frames + port.control_frames for port in switch.ports.values())
-        queued = sum(len(port.queue) for port in switch.ports.values())
+        queued = sum(len(port.frames) for port in switch.ports.values())
         rest = switch.received - sent - queued - sum(switch.dropped.values())
         if rest < 0:
             raise InvariantBroken(f"switch {switch.name} sent {-rest} frames more than it received")
@@ -62,6 +62,6 @@ def _check_bytes(fabric: Fabric, pending: list[Frame], foreign_bytes: int) -> No
     ended = sum(nic.received_bytes for nic in fabric.nics.values()) + sum(frame.wire_bytes for frame in pending)
     ended += sum(port.lost_bytes for _, port in fabric.links.values())
     for switch in fabric.switches.values():
-        ended += switch.dropped_bytes + sum(port.queue.held_bytes for port in switch.ports.values())
+        ended += switch.dropped_bytes + sum(port.held_bytes for port in switch.ports.values())
     if sent != ended:
         raise InvariantBroken(f"of {sent} bytes sent, {ended} are accounted for")

@@ -114,7 +114,7 @@ def _links(fabric: Fabric) -> list[LinkCount]:
             tx_frames=port.data_frames + port.control_frames,
             tx_bytes=port.tx_bytes,
             busy_ps=port.busy_ps,
-            max_queue_bytes=port.queue.max_held_bytes if isinstance(port, EgressPort) else 0,
+            max_queue_bytes=port.max_held_bytes if isinstance(port, EgressPort) else 0,
             dropped=port.lost_frames,
         )
         for name, (link, port) in fabric.links.items()

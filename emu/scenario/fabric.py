@@ -16,7 +16,7 @@ Switching = Annotated[Literal["cut_through", "store_and_forward"], *choice("cut_
 
 
 class FabricValues(Model):
-    """The fabric's values, as a profile gives them (architecture.md, section 6)."""
+    """The fabric's values, as a profile gives them (docs/scenarios.md)."""
 
     not_yet: ClassVar[tuple[str, ...]] = (
         "credit_blocks",

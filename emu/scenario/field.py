@@ -39,7 +39,7 @@ class Model(BaseModel):
     """Base of the scenario's models: frozen, and a key that is not known is an error naming the nearest one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    not_yet: ClassVar[tuple[str, ...]] = ()  # keys of the contract that a later capability brings
+    not_yet: ClassVar[tuple[str, ...]] = ()  # keys that are known, but that later work brings
 
     @classmethod
     def written_keys(cls) -> list[str]:

@@ -10,7 +10,7 @@ from emu.scenario.field import Flag, Model, Time, choice, refuse, whole
 
 
 class Nic(Model):
-    """The NIC's legs (architecture.md, section 4) and its reliable-connection transport's limits."""
+    """The NIC's legs (docs/timing.md) and its reliable-connection transport's limits."""
 
     not_yet: ClassVar[tuple[str, ...]] = ("ooo_placement", "message_rate", "read_depth")
 

@@ -10,11 +10,12 @@ from emu.frame import Frame
 class MemoryWire:
     """One direction of one link that loses nothing, changes nothing and makes no system call."""
 
-    __slots__ = ("disturbed", "foreign", "lost", "name", "on_foreign", "warnings")
+    __slots__ = ("disturbed", "foreign", "in_flight", "lost", "name", "on_foreign", "warnings")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.foreign = 0
+        self.in_flight: tuple[Frame, ...] = ()  # what is sent is there
         self.lost = 0
         self.disturbed = False
         self.warnings: list[str] = []

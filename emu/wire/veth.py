@@ -19,6 +19,7 @@ SHORT_PATIENCE_S = 0.01  # the same, while nothing has arrived since the last on
 BURST_FRAMES = 32  # at most so many wait in the kernel
 SKB_BYTES = 1024  # an skb's own share of a receive buffer; data counts about twice, in whole pages
 READS_AT_ONCE = 4096  # so that a flood from outside cannot keep us reading
+READ_BUFFER = bytearray(LARGEST_READ_BYTES)  # one for all wires: what is read is looked at before the next read
 REFUSALS = {
     errno.ENOBUFS: "the far end is down",
     errno.ENETDOWN: "its interface is down",
@@ -35,25 +36,27 @@ class VethWire:
         "_arrived",
         "_burst",
         "_delivered_at_miss",
-        "_in_flight",
         "_largest_bytes",
         "_missing",
         "_read",
+        "_read_into",
         "_send",
         "_warned",
         "changed",
+        "crossed",
         "disturbed",
         "foreign",
         "framing",
+        "in_flight",
         "late",
         "lost",
         "name",
         "on_foreign",
-        "reads",
         "receiver",
         "refused",
         "sender",
         "sent",
+        "slow_reads",
         "warnings",
     )
 
@@ -66,7 +69,8 @@ class VethWire:
         self.late = 0  # not there when due, but came
         self.changed = 0
         self.foreign = 0
-        self.reads = 0
+        self.crossed = 0  # frames that were there at once, as they were sent: one send and one read each
+        self.slow_reads = 0  # reads for all others
         self.disturbed = False
         self.warnings: list[str] = []
         self.on_foreign: Callable[[Frame], object] | None = None  # takes in foreign frames that are frames we know
@@ -74,7 +78,8 @@ class VethWire:
         self.receiver = receiver
         self._send = sender.send
         self._read = receiver.recv
-        self._in_flight: deque[Frame] = deque()  # taken by the kernel, not yet due
+        self._read_into = receiver.recv_into
+        self.in_flight: deque[Frame] = deque()  # taken by the kernel, and not seen to come out yet
         self._arrived: deque[bytes] = deque()  # read before they were due
         self._missing: deque[bytes] = deque(maxlen=64)  # given up lately
         self._largest_bytes = 0
@@ -85,51 +90,55 @@ class VethWire:
     @property
     def system_calls(self) -> int:
         """Sends and reads made so far."""
-        return self.sent + self.refused + self.reads
+        return self.sent + self.refused + self.crossed + self.slow_reads
 
     def send(self, frame: Frame) -> bool:
-        """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now."""
+        """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now.
+
+        On one CPU a veth delivers before the send returns, so the far end is read at once: what came out is known
+        long before it is due. Bytes that are not there yet, or not these, wait for `receive` to look into them.
+        """
         data = frame.data
         if data is None:
             data = frame.data = frame.envelope.framing.encode(frame)
-        if len(data) > self._largest_bytes:
+        if self.in_flight:
             self._make_room(len(data))
-        in_kernel = len(self._in_flight) - len(self._arrived)
-        if in_kernel >= self._burst:
-            self._drain(in_kernel)
         try:
             self._send(data)
         except OSError as error:
             return self._refuse(error)
         self.sent += 1
-        self._in_flight.append(frame)
+        if self.in_flight or self._arrived:
+            self.in_flight.append(frame)
+            return True
+        try:
+            size_bytes = self._read_into(READ_BUFFER)
+        except OSError:
+            self.slow_reads += 1
+            self.in_flight.append(frame)
+            return True
+        if size_bytes == len(data) and READ_BUFFER.startswith(data):
+            self.crossed += 1
+            return True
+        self.slow_reads += 1
+        self.in_flight.append(frame)
+        self._arrived.append(bytes(READ_BUFFER[:size_bytes]))
         return True
 
     def receive(self, frame: Frame) -> Frame | None:
-        """The frame that is due, as its bytes came out: itself, or parsed anew if changed, or None if lost.
+        """The frame that is due, as its bytes came out: itself, parsed anew if changed, or None if lost.
 
         Raises InvariantBroken if frames are asked for in another order than they were sent.
         """
-        in_flight = self._in_flight
-        if not in_flight or in_flight[0] is not frame:
+        if self.in_flight and frame is self.in_flight[0]:
+            return self._resolve(frame)
+        if frame in self.in_flight:
             raise InvariantBroken(f"wire {self.name}: a frame is due that is not the oldest in flight")
-        if self._arrived:
-            data = self._arrived.popleft()
-        else:
-            self.reads += 1
-            try:
-                data = self._read(LARGEST_READ_BYTES)
-            except OSError:  # not there, or an interface went down: looked into below
-                return self._resolve(frame)
-        if data == frame.data:
-            in_flight.popleft()
-            return frame
-        self._arrived.appendleft(data)
-        return self._resolve(frame)
+        return frame  # it crossed as it was sent
 
     def poll(self) -> None:
         """Look for foreign frames while nothing of ours is in flight."""
-        if not self._in_flight:
+        if not self.in_flight:
             self._drain()
             while self._arrived:
                 self._judge_stranger(self._arrived.popleft())
@@ -147,8 +156,8 @@ class VethWire:
                 self._judge_stranger(data)
             else:
                 for _ in range(place + 1):
-                    self._in_flight.popleft()
-        self._in_flight.clear()
+                    self.in_flight.popleft()
+        self.in_flight.clear()
         drops = dropped_frames(self.receiver)
         if drops and not self.foreign:
             raise InvariantBroken(f"wire {self.name}: {drops} frames overran the receive buffer")
@@ -157,14 +166,18 @@ class VethWire:
 
     def _make_room(self, size_bytes: int) -> None:
         # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
-        self._largest_bytes = size_bytes
-        buffer_bytes = self.receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
+        if size_bytes > self._largest_bytes:
+            self._largest_bytes = size_bytes
+            buffer_bytes = self.receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
+        in_kernel = len(self.in_flight) - len(self._arrived)
+        if in_kernel >= self._burst:
+            self._drain(in_kernel)
 
     def _drain(self, at_most: int = READS_AT_ONCE) -> None:
         """Read what is there into our own queue, which has no limit."""
         for _ in range(at_most):
-            self.reads += 1
+            self.slow_reads += 1
             try:
                 self._arrived.append(self._read(LARGEST_READ_BYTES))
             except BlockingIOError:
@@ -194,7 +207,7 @@ class VethWire:
             if frame.data in self._arrived:
                 while (data := self._arrived.popleft()) != frame.data:
                     self._judge_stranger(data)
-                self._in_flight.popleft()
+                self.in_flight.popleft()
                 self.late += waited
                 return frame
             while self._arrived:
@@ -214,16 +227,16 @@ class VethWire:
 
     def _place(self, data: bytes) -> int | None:
         """Which of the frames in flight came out as `data`, perhaps changed; None: none of them."""
-        for place, frame in enumerate(self._in_flight):
+        for place, frame in enumerate(self.in_flight):
             if frame.data == data:
                 return place
         if data in self._missing:
             return None
-        return nearest(self._in_flight, data)
+        return nearest(self.in_flight, data)
 
     def _change(self, frame: Frame, data: bytes) -> Frame:
         self.changed += 1
-        self._in_flight.popleft()
+        self.in_flight.popleft()
         changed = as_changed(frame, data, self.framing)
         fate = "its link CRC counts as bad" if changed.bad else "its ICRC is right, so it was read again"
         self._note("changed", f"a frame came out changed; {fate}")
@@ -233,7 +246,7 @@ class VethWire:
         if waited:
             self._delivered_at_miss = self._delivered()
         self.lost += 1
-        self._in_flight.popleft()
+        self.in_flight.popleft()
         if frame.data is not None:
             self._missing.append(frame.data)
         self._note("lost", "a frame that went in did not come out")
@@ -260,7 +273,7 @@ class VethWire:
 
     def _delivered(self) -> int:
         lost_on_the_way = self.lost - self.refused
-        return self.sent - lost_on_the_way - len(self._in_flight)
+        return self.sent - lost_on_the_way - len(self.in_flight)
 
     def _wait(self, timeout_s: float) -> None:
         poll = select.poll()

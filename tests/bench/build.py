@@ -25,8 +25,6 @@ import subprocess, time
 subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
 from mininet.net import Mininet
 from mininet.node import Node
-from emu.scenario.load import parse
-from emu.scenario.model import LeafSpine
 from topologies.leaf_spine import LeafSpineTopo
 class PlainSwitch(Node):
     def __init__(self, name, **params):
@@ -35,9 +33,8 @@ class PlainSwitch(Node):
         pass
     def defaultIntf(self):
         return None
-model = LeafSpine(kind="leaf_spine", leaves=8, spines=8, hosts_per_leaf=8)
 began = time.perf_counter()
-net = Mininet(LeafSpineTopo(model), switch=PlainSwitch, controller=None)
+net = Mininet(LeafSpineTopo(leaves=8, spines=8, hosts_per_leaf=8), switch=PlainSwitch, controller=None)
 print(time.perf_counter() - began, flush=True)
 net.stop()
 """

@@ -9,13 +9,12 @@ from statistics import median
 from emu.frame import Frame
 from emu.lab.lab import Lab
 from emu.run.assembly import Assembly, topology_of
-from emu.wire.veth import VethWire
+from emu.wire.veth import READ_BUFFER, VethWire
 from tests.bench.figure import Figure
 from tests.bench.traffic import all_to_all
 
 LIMIT = 3.0
 ROUNDS = 5
-RECEIVE_BYTES = 16_384  # what the veth wire offers its recv
 
 Crossing = tuple[socket, socket, bytes]
 
@@ -65,5 +64,5 @@ def _bare(crossings: list[Crossing]) -> float:
     began = time.perf_counter()
     for sender, receiver, data in crossings:
         sender.send(data)
-        receiver.recv(RECEIVE_BYTES)
+        receiver.recv_into(READ_BUFFER)
     return time.perf_counter() - began

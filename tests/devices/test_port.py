@@ -31,11 +31,11 @@ def test_frames_leave_one_after_the_other_in_order() -> None:
     frames = [data_frame(message(), psn=psn) for psn in range(4)]
     for frame in frames:
         port.enqueue(frame)
-    assert port.queue.max_held_bytes == 3 * (SER_PS // 20)
+    assert port.max_held_bytes == 3 * (SER_PS // 20)
     engine.run()
     assert sink.arrived == [(number * SER_PS, frame) for number, frame in enumerate(frames)]
     assert port.busy_ps == 4 * SER_PS
-    assert port.queue.held_bytes == 0
+    assert port.held_bytes == 0
 
 
 def test_a_frame_that_comes_as_the_wire_falls_idle_starts_at_once() -> None:

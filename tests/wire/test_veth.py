@@ -18,18 +18,38 @@ from tests.wire.stub import TOS_OFFSET, StubFraming, make_frame
 FOREIGN = b"\xff" * 12 + b"\x08\x06" + b"who has 10.0.0.2? tell"
 
 
+class Gate:
+    """The far end's socket; while it is shut, nothing has come out yet."""
+
+    def __init__(self, far: socket.socket) -> None:
+        self.far, self.shut = far, False
+        self.getsockopt, self.fileno = far.getsockopt, far.fileno
+
+    def recv(self, size: int) -> bytes:
+        if self.shut:
+            raise BlockingIOError
+        return self.far.recv(size)
+
+    def recv_into(self, buffer: bytearray) -> int:
+        if self.shut:
+            raise BlockingIOError
+        return self.far.recv_into(buffer)
+
+
 class Pair:
     """A wire, and both its ends to do mischief at."""
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far
-        self.framing = StubFraming()
-        self.wire = VethWire("h0-leaf0", near, far, self.framing)
+        self.framing, self.gate = StubFraming(), Gate(far)
+        self.wire = VethWire("h0-leaf0", near, self.gate, self.framing)  # type: ignore[arg-type]
 
     def frames(self, *psns: int) -> list[Frame]:
-        """Frames sent, all in flight."""
+        """Frames sent that are still on their way: all in flight."""
         frames = [make_frame(self.framing, psn, b"payload %d " % psn * 20) for psn in psns]
+        self.gate.shut = True
         assert all([self.wire.send(frame) for frame in frames])
+        self.gate.shut = False
         return frames
 
     def swallow(self, count: int = 1) -> list[bytes]:

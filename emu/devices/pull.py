@@ -1,0 +1,52 @@
+"""A NIC's egress: a port that pulls the next frame from its source whenever its wire is free."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from emu.devices.passage import NIC
+from emu.devices.port import Port
+from emu.engine import Engine
+from emu.frame import Frame
+from emu.taps import Taps
+
+
+class FrameSource(Protocol):
+    """The port pulls: it asks for the next frame each time its wire is free."""
+
+    def pop(self) -> Frame | None:
+        """The frame to start now, or None where nothing may start."""
+
+    def waiting(self) -> bool:
+        """Whether asking again when the wire is free could give a frame."""
+
+
+class PullPort(Port):
+    """Pacing, windows and turns meet in the source: the protocol never pushes."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, engine: Engine, name: str, rate_bps: int, source: FrameSource, taps: Taps) -> None:
+        super().__init__(engine, name, rate_bps, taps, idle_part=NIC)
+        self._source = source
+
+    def kick(self) -> None:
+        """The source has something new: start it if the wire is free, else when it will be."""
+        if self._wake_due:
+            return
+        if self._engine.now_ps >= self.busy_until_ps:
+            self.wake(None)
+        else:
+            self._wake_due = True
+            self._engine.at(self.busy_until_ps, self._wake_action)
+
+    def wake(self, _: None) -> None:
+        """The wire is free, and the source may have a frame for it."""
+        frame = self._source.pop()
+        if frame is not None:
+            self.start(frame)
+            if self._source.waiting():
+                self._wake_due = True
+                self._engine.at(self.busy_until_ps, self._wake_action)
+                return
+        self._wake_due = False

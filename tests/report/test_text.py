@@ -1,0 +1,87 @@
+"""A result as text: what it must not hide."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from emu.report.progress import Progress, message_count
+from emu.report.text import failed_expectations, shortfall, summary
+from emu.run import Options, run
+from emu.scenario.load import load
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    """Four hosts, twelve flows of two messages."""
+    settings = [
+        "fabric.topology.hosts_per_leaf=2",
+        "traffic=[{kind: all_to_all, size: 4KiB, count: 2}]",
+        "expect=[messages.completed == 24, drops.lossless == 1]",
+    ]
+    return run(load("hello", settings), Options(wire="memory"))
+
+
+@pytest.fixture
+def result(whole: dict[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(whole)
+
+
+def test_a_whole_result(result: dict[str, Any]) -> None:
+    text = summary(result)
+    assert "24 messages completed of 24 posted, 96KiB" in text
+    assert "INCOMPLETE" not in text
+    assert "warning" not in text
+    assert "hop_latency 260ns (published)" in text
+    assert "and 4 more flows" not in text
+    assert "  and 4 flows more" in text
+    assert "holds          messages.completed == 24" in text
+    assert "DOES NOT HOLD  drops.lossless == 1       (it is 0)" in text
+    assert failed_expectations(result) == ["does not hold: drops.lossless == 1 (it is 0)"]
+    assert shortfall(result) == ""
+
+
+def test_shares_of_the_breakdown_are_of_the_whole(result: dict[str, Any]) -> None:
+    result["breakdown_ps_total"] |= {"switching": 3, "total": 4}
+    (line,) = (line for line in summary(result).splitlines() if line.lstrip().startswith("switching"))
+    assert " 75.0 % " in line
+
+
+def test_the_busiest_link_comes_first(result: dict[str, Any]) -> None:
+    result["links"][-1]["utilization"] = 0.99
+    lines = summary(result).splitlines()
+    first = lines[next(number for number, line in enumerate(lines) if "busiest links" in line) + 1]
+    assert result["links"][-1]["to"] in first
+    assert "99.0 %" in first
+
+
+def test_what_went_wrong_is_said(result: dict[str, Any]) -> None:
+    result |= {"complete": False, "disturbed": True, "warnings": ["2 messages failed: 2 RETRY_EXC_ERR"]}
+    result["messages"] |= {"completed": 20, "failed": 2}
+    text = summary(result)
+    assert "INCOMPLETE: the run ended at" in text
+    assert "2 messages failed, 2 messages still on the way" in text
+    assert "warning: 2 messages failed: 2 RETRY_EXC_ERR" in text
+    assert "disturbed" in text
+    assert shortfall(result | {"interrupted": True}).startswith("interrupted, ")
+
+
+def test_a_run_without_messages_has_a_text() -> None:
+    result = run(load("hello", ["run.until=1ns", "expect=[]"]), Options(wire="memory"))
+    assert "0 messages completed of 1 posted" in summary(result)
+
+
+def test_message_counts_are_those_posted() -> None:
+    mixed = (
+        "traffic=[{kind: all_to_all, size: 1B, count: 2, qps: 3}, {kind: write, pairs: [[h0, h1]], size: 1B, qps: 2}]"
+    )
+    scenario = load("hello", [mixed, "expect=[]"])
+    assert message_count(scenario) == 14 == run(scenario, Options(wire="memory"))["messages"]["posted"]
+
+
+def test_no_bar_where_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(2, "message", quiet=False) as progress:
+        progress.reach(1, "one")
+    assert capsys.readouterr().err == ""
