@@ -5,11 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 Buffer = bytes | bytearray | memoryview
-Parts = tuple[int, int, int, int, int, int, int]
-"""Picoseconds since the message was posted, by cause: nic, serialization, propagation, switching, queueing behind
-data, queueing behind control frames, flow control. They always add up to the frame's age."""
-
-NO_PARTS: Parts = (0, 0, 0, 0, 0, 0, 0)
 
 
 class Framing(Protocol):
@@ -104,7 +99,7 @@ class Message:
         self.last_bit_ps = -1  # into the destination NIC
         self.delivered_ps = -1  # visible in the destination's memory
         self.completed_ps = -1  # the requester saw its CQE
-        self.parts = NO_PARTS  # of first post to last bit in, set with last_bit_ps
+        self.parts = 0  # of its latency, by cause: emu/parts.py; set with last_bit_ps
         self.hops: list[Any] = []  # what each egress on the way remembers of this message: devices/port.py
         self.retransmitted = 0  # frames sent again
         self.status = ""  # a completion status, once there is one
@@ -166,7 +161,7 @@ class Frame:
         self.wire_bytes = envelope.framing.wire_bytes(self)
         self.ser_ps = 0  # serialization at the egress it last left
         self.hop = 0  # egresses passed so far
-        self.parts = NO_PARTS
+        self.parts = 0  # of its age when it may leave the egress it is at, by cause: emu/parts.py
         self.eligible_ps = 0  # since when it could have left the egress it waits at
         self.busy_mark_ps = 0  # what that egress had serialized when it began to wait there
         self.control_mark_ps = 0  # of it, control frames

@@ -23,7 +23,7 @@ FLOORS: dict[int, str] = {
     3: "emu.transport emu.wire emu.capture",
     2: "emu.linklayer emu.congestion emu.framing emu.scenario",
     1: "emu.engine emu.taps traffic.layers",
-    0: "emu.units emu.errors emu.crc emu.opcodes emu.topology emu.frame emu.addresses traffic",
+    0: "emu.units emu.errors emu.parts emu.crc emu.opcodes emu.topology emu.frame emu.addresses traffic",
 }
 # Where each package from outside, and the standard library's sockets, may be imported.
 OUTSIDE: dict[str, str] = {

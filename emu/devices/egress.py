@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappush
 
-from emu.devices.passage import FLOW_CONTROL
 from emu.devices.port import Port
 from emu.engine import Engine
 from emu.frame import Frame
+from emu.parts import FLOW_CONTROL
 from emu.taps import Taps
 
 
 class EgressPort(Port):
-    """A port that frames are put into. Its queue has no bound; it counts the wire bytes that wait, and the most ever."""
+    """A port that frames are put into. Its queue has no bound; it counts the wire bytes that wait, and their most."""
 
     __slots__ = ("frames", "held_bytes", "max_held_bytes")
 

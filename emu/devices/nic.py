@@ -11,6 +11,7 @@ from emu.addresses import Address
 from emu.devices.pull import PullPort
 from emu.engine import Engine, Timer
 from emu.frame import Envelope, Frame, Message
+from emu.parts import NIC
 from emu.taps import Taps
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
@@ -120,7 +121,7 @@ class Nic:
             self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
             return
         post_ps = self._engine.now_ps - wqe.message.posted_ps
-        wqe.message.hops = [self.port.begin((post_ps, 0, 0, 0, 0, 0, 0))]
+        wqe.message.hops = [self.port.begin(post_ps << NIC)]
         state.requester.post(wqe)
         self._offer(state)
 
@@ -173,8 +174,7 @@ class Nic:
         message = frame.message
         if state.responder.message_done and message is not None:
             message.last_bit_ps = engine.now_ps - timing.receive_ps
-            nic, *others = frame.parts
-            message.parts = (nic + timing.delivery_ps, *others)  # type: ignore[assignment]
+            message.parts = frame.parts + (timing.delivery_ps << NIC)
             engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
 
     def _delivered(self, message: Message) -> None:

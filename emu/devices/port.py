@@ -11,9 +11,10 @@ from heapq import heappush
 from math import gcd
 from typing import NamedTuple
 
-from emu.devices.passage import Passage, spread
+from emu.devices.passage import Passage
 from emu.engine import Action, Engine
-from emu.frame import Frame, Message, Parts
+from emu.frame import Frame, Message
+from emu.parts import SERIALIZATION, pack, spread
 from emu.taps import Taps
 from emu.units import SECOND
 from emu.wire.base import Wire
@@ -36,12 +37,11 @@ class Port:
         "_byte_den",
         "_byte_num",
         "_engine",
-        "_far_hop_ps",
-        "_far_receive_ps",
         "_far_waits",
         "_idle_part",
         "_in_flight",
         "_on_wire",
+        "_onward",
         "_send",
         "_taps",
         "_wake_action",
@@ -74,7 +74,7 @@ class Port:
         self._wake_due = False  # whether a wake-up is scheduled for when the wire is free
         self._wake_action: Action = self.wake
         self._on_wire: Frame | None = None  # the last to start here
-        self._idle_part = idle_part  # where in `Parts` a message's wait goes while this wire is idle
+        self._idle_part = idle_part  # where in a message's parts its wait goes while this wire is idle
         self.name = name
         self.rate_bps = rate_bps
         self.busy_until_ps = 0
@@ -92,7 +92,8 @@ class Port:
         self.deliver = far.deliver
         self.propagation_ps = propagation_ps
         self.wire = wire
-        self._far_waits, self._far_hop_ps, self._far_receive_ps = far[1:]
+        self._far_waits = far.waits_for_last_bit
+        self._onward = pack(far.receive_ps, 0, propagation_ps, far.hop_latency_ps)
         self._arrival_offset_ps = propagation_ps + far.hop_latency_ps + far.receive_ps
         self._send = wire.send if wire is not None else None
         self._in_flight = wire.in_flight if wire is not None else ()
@@ -134,28 +135,26 @@ class Port:
 
     def _account(self, frame: Frame, message: Message, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""
-        hop, ser_ps = frame.hop, frame.ser_ps
+        hops, hop, ser_ps = message.hops, frame.hop, frame.ser_ps
         busy_ps, control_ps = self.busy_ps, self.control_ps
-        if hop == len(message.hops):
-            message.hops.append(Passage())
-        passage: Passage = message.hops[hop]
+        if hop == len(hops):
+            hops.append(Passage())
+        passage: Passage = hops[hop]
         if passage.port is self and frame.eligible_ps <= passage.end_ps:
-            nic, serial, prop, switch, queue, control, flow = passage.parts
-            parts = (nic, serial + passage.ser_ps, prop, switch, queue, control, flow)
-            gap_ps, busy_mark_ps, control_mark_ps = now_ps - passage.end_ps, passage.busy_ps, passage.control_ps
+            parts, gap_ps = passage.parts, now_ps - passage.end_ps
+            if gap_ps:
+                busy_mark_ps, control_mark_ps = passage.busy_ps, passage.control_ps
+                parts += spread(gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
         else:
             parts, gap_ps = frame.parts, now_ps - frame.eligible_ps
-            busy_mark_ps, control_mark_ps = frame.busy_mark_ps, frame.control_mark_ps
-        if gap_ps:
-            parts = spread(parts, gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
-        passage.port, passage.parts, passage.ser_ps = self, parts, ser_ps
+            if gap_ps:
+                busy_mark_ps, control_mark_ps = frame.busy_mark_ps, frame.control_mark_ps
+                parts += spread(gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
+            passage.port = self
+        at_end = passage.parts = parts + (ser_ps << SERIALIZATION)
         passage.end_ps, passage.busy_ps, passage.control_ps = now_ps + ser_ps, busy_ps + ser_ps, control_ps
         frame.hop = hop + 1
-        nic, serial, prop, switch, queue, control, flow = parts
-        if self._far_waits:
-            serial += ser_ps
-        prop += self.propagation_ps
-        frame.parts = (nic + self._far_receive_ps, serial, prop, switch + self._far_hop_ps, queue, control, flow)
+        frame.parts = (at_end if self._far_waits else parts) + self._onward
 
     def _receive(self, frame: Frame) -> None:
         arrived = self.wire.receive(frame) if self.wire is not None else frame
@@ -177,9 +176,9 @@ class Port:
             return self.busy_ps - rest_ps, self.control_ps
         return self.busy_ps - rest_ps, self.control_ps - rest_ps
 
-    def begin(self, parts: Parts) -> Passage:
+    def begin(self, parts: int) -> Passage:
         """The books for a message that may leave from now on, and whose age so far is `parts`."""
         passage = Passage()
-        passage.port, passage.parts, passage.ser_ps, passage.end_ps = self, parts, 0, self._engine.now_ps
+        passage.port, passage.parts, passage.end_ps = self, parts, self._engine.now_ps
         passage.busy_ps, passage.control_ps = self.elapsed()
         return passage

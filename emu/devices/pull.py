@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from emu.devices.passage import NIC
 from emu.devices.port import Port
 from emu.engine import Engine
 from emu.frame import Frame
+from emu.parts import NIC
 from emu.taps import Taps
 
 

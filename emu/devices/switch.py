@@ -8,6 +8,7 @@ from zlib import crc32
 from emu.devices.egress import EgressPort
 from emu.engine import Engine
 from emu.frame import Frame
+from emu.parts import SERIALIZATION
 
 STORE_AND_FORWARD = "store_and_forward"
 CUT_THROUGH = "cut_through"
@@ -84,8 +85,7 @@ class Switch:
         if self._mixed_rates and self.switching == CUT_THROUGH:
             late_ps = self._underrun_ps(frame, port)
             if late_ps:
-                nic, serial, *rest = frame.parts
-                frame.parts = (nic, serial + late_ps, *rest)  # type: ignore[assignment]
+                frame.parts += late_ps << SERIALIZATION
                 return self._engine.at(self._engine.now_ps + late_ps, port.enqueue, frame)
         return port.enqueue(frame)
 

@@ -8,9 +8,8 @@ from typing import Protocol
 
 from emu.errors import InvariantBroken
 from emu.frame import Message
+from emu.parts import PARTS, unpack
 from emu.taps import Taps
-
-PARTS = ("nic", "serialization", "propagation", "switching", "queueing", "control_frame_wait", "flow_control_wait")
 
 
 class Flow:
@@ -73,9 +72,10 @@ class Measurement:
 
     def _delivered(self, message: Message) -> None:
         latency_ps = message.delivered_ps - message.posted_ps
-        if sum(message.parts) != latency_ps:
+        parts_ps = unpack(message.parts)
+        if sum(parts_ps) != latency_ps:
             raise InvariantBroken(
-                f"message {message.number}: the parts {message.parts} do not add up to its latency of {latency_ps} ps"
+                f"message {message.number}: the parts {parts_ps} do not add up to its latency of {latency_ps} ps"
             )
         floor_ps = self._floor_ps(message)
         if latency_ps < floor_ps:
@@ -86,7 +86,7 @@ class Measurement:
         self.latency_ps.append(latency_ps)
         self.fabric_ps.append(message.last_bit_ps - message.first_bit_ps)
         totals = self.parts_ps
-        for place, part_ps in enumerate(message.parts):
+        for place, part_ps in enumerate(parts_ps):
             totals[place] += part_ps
         flow = self.flows[message.flow]
         flow.finish_ps = message.delivered_ps

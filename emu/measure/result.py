@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from emu.measure.measurement import PARTS, Flow, FlowKey, Measurement
+from emu.measure.measurement import Flow, FlowKey, Measurement
 from emu.measure.percentile import summary_ns
+from emu.parts import PARTS
 from emu.units import NS
 
 SCHEMA = 1

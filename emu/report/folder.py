@@ -17,7 +17,7 @@ from typing import Any, Self, TextIO, cast
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
 from emu.lab.registry import Record, register
-from emu.measure.measurement import PARTS
+from emu.parts import PARTS, unpack
 from emu.report.output import to_json
 from emu.units import NS
 from emu.verbs import QP
@@ -139,5 +139,5 @@ def _row(message: Message) -> list[Any]:
         *(qp.pd.context.name, qp.peer.pd.context.name if qp.peer else "", qp.qp_num, message.number),
         *(message.size_bytes, message.status, message.retransmitted),
         *times,
-        *((part_ps / NS for part_ps in message.parts) if delivered else [""] * len(PARTS)),
+        *((part_ps / NS for part_ps in unpack(message.parts)) if delivered else [""] * len(PARTS)),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emu.engine import Engine
+from emu.parts import pack, unpack
 from tests.devices.bench import control_frame, data_frame, egress, message
 
 SER_PS = (8 + 12 + 4096 + 4 + 2 + 8) * 20  # a Middle of 4096 B at 400 Gb/s
@@ -60,9 +61,9 @@ def test_a_wait_behind_another_message_is_queueing() -> None:
     first, second = data_frame(message(1)), data_frame(message(2))
     port.enqueue(first)
     engine.at(30_000, port.enqueue, second)
-    second.parts = (30_000, 0, 0, 0, 0, 0, 0)
+    second.parts = pack(30_000, 0, 0, 0, 0, 0, 0)
     engine.run()
-    assert second.parts == (30_000, 0, 25_000, 260_000, SER_PS - 30_000, 0, 0)
+    assert unpack(second.parts) == (30_000, 0, 25_000, 260_000, SER_PS - 30_000, 0, 0)
 
 
 def test_a_wait_behind_the_same_message_is_that_frames_serialization() -> None:
@@ -73,7 +74,7 @@ def test_a_wait_behind_the_same_message_is_that_frames_serialization() -> None:
     port.enqueue(first)
     port.enqueue(second)
     engine.run()
-    assert second.parts == (0, SER_PS, 25_000, 260_000, 0, 0, 0)
+    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, 0, 0, 0)
 
 
 def test_a_wait_behind_a_control_frame_is_marked() -> None:
@@ -82,9 +83,9 @@ def test_a_wait_behind_a_control_frame_is_marked() -> None:
     frame = data_frame(message())
     port.enqueue(control_frame())
     engine.at(300, port.enqueue, frame)
-    frame.parts = (300, 0, 0, 0, 0, 0, 0)
+    frame.parts = pack(300, 0, 0, 0, 0, 0, 0)
     engine.run()
-    assert frame.parts == (300, 0, 25_000, 260_000, 0, ACK_SER_PS - 300, 0)
+    assert unpack(frame.parts) == (300, 0, 25_000, 260_000, 0, ACK_SER_PS - 300, 0)
 
 
 def test_a_control_frame_and_a_stranger_between_two_of_a_message() -> None:
@@ -97,7 +98,7 @@ def test_a_control_frame_and_a_stranger_between_two_of_a_message() -> None:
         port.enqueue(frame)
     other_ps = (8 + 12 + 1024 + 4 + 2 + 8) * 20
     engine.run()
-    assert second.parts == (0, SER_PS, 25_000, 260_000, other_ps, ACK_SER_PS, 0)
+    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, other_ps, ACK_SER_PS, 0)
 
 
 def test_a_later_frame_that_did_not_wait_behind_its_own_message_keeps_its_own_parts() -> None:
@@ -106,10 +107,10 @@ def test_a_later_frame_that_did_not_wait_behind_its_own_message_keeps_its_own_pa
     mine = message()
     port.enqueue(data_frame(mine))
     late = data_frame(mine)
-    late.parts = (0, 0, 0, 2 * SER_PS, 0, 0, 0)
+    late.parts = pack(0, 0, 0, 2 * SER_PS, 0, 0, 0)
     engine.at(2 * SER_PS, port.enqueue, late)
     engine.run()
-    assert late.parts == (0, 0, 25_000, 2 * SER_PS + 260_000, 0, 0, 0)
+    assert unpack(late.parts) == (0, 0, 25_000, 2 * SER_PS + 260_000, 0, 0, 0)
 
 
 def test_counts() -> None:

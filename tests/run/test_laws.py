@@ -11,6 +11,7 @@ from emu.errors import InvariantBroken
 from emu.fabric import Fabric
 from emu.frame import Frame
 from emu.measure.result import comparable
+from emu.parts import NIC
 from emu.run import Options, run
 from emu.scenario.load import parse
 
@@ -105,7 +106,7 @@ def test_a_message_faster_than_physics_is_a_bug(monkeypatch: pytest.MonkeyPatch)
 
     def too_early(nic: Nic, message: Any) -> None:
         message.posted_ps += 1
-        message.parts = (message.parts[0] - 1, *message.parts[1:])
+        message.parts -= 1 << NIC
         deliver(nic, message)
 
     monkeypatch.setattr(Nic, "_delivered", too_early)

@@ -189,7 +189,7 @@ def test_a_frame_lost_behind_a_foreign_one_is_lost(pair: Pair, monkeypatch: pyte
 def test_a_change_with_a_right_crc_is_read_again(pair: Pair) -> None:
     message = Message(None, 0, 7, 0)
     frame = make_frame(pair.framing, 5)
-    frame.message, frame.carries_data, frame.hop, frame.parts = message, True, 2, (1, 2, 3, 4, 5, 6, 7)
+    frame.message, frame.carries_data, frame.hop, frame.parts = message, True, 2, 12_345
     frame.ser_ps, frame.eligible_ps, frame.busy_mark_ps, frame.control_mark_ps = 123, 456, 7, 8
     pair.wire.send(frame)
     (data,) = pair.swallow()

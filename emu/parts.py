@@ -1,0 +1,31 @@
+"""Where the time of a message went: seven sums of picoseconds side by side in one integer.
+
+Frames carry one of these over every hop. As one integer, several sums grow by one addition; as a tuple they would
+have to be taken apart and put together again, a million times a second.
+"""
+
+from __future__ import annotations
+
+PARTS = ("nic", "serialization", "propagation", "switching", "queueing", "control_frame_wait", "flow_control_wait")
+FIELD_BITS = 64  # a sum fits: the longest run allowed is 10^18 ps
+NIC, SERIALIZATION, PROPAGATION, SWITCHING, QUEUEING, CONTROL, FLOW_CONTROL = (
+    place * FIELD_BITS for place in range(len(PARTS))
+)
+"""How far a part's picoseconds are shifted to the left."""
+
+_MASK = (1 << FIELD_BITS) - 1
+
+
+def pack(*values_ps: int) -> int:
+    """One integer of the parts in their order; those not given are 0."""
+    return sum(value_ps << place * FIELD_BITS for place, value_ps in enumerate(values_ps))
+
+
+def unpack(parts: int) -> tuple[int, ...]:
+    """The parts in their order, in picoseconds."""
+    return tuple(parts >> place * FIELD_BITS & _MASK for place in range(len(PARTS)))
+
+
+def spread(gap_ps: int, busy_ps: int, control_ps: int, idle_part: int) -> int:
+    """A wait of `gap_ps`, by what the wire did meanwhile: other data, control frames, or nothing."""
+    return (busy_ps - control_ps << QUEUEING) + (control_ps << CONTROL) + (gap_ps - busy_ps << idle_part)
