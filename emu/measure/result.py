@@ -60,15 +60,19 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
 
 def flows(measurement: Measurement, ideal_ps: Mapping[FlowKey, int]) -> list[dict[str, Any]]:
     """The `flows` key: one entry a queue pair, in the order of their first posts."""
-    return [_flow(key, flow, ideal_ps.get(key, 0)) for key, flow in measurement.flows.items()]
+    return [
+        flow_entry(key.source, key.destination, key.qp_num, flow, ideal_ps.get(key, 0))
+        for key, flow in measurement.flows.items()
+    ]
 
 
-def _flow(key: FlowKey, flow: Flow, ideal_ps: int) -> dict[str, Any]:
+def flow_entry(source: str, destination: str, qp_num: int, flow: Flow, ideal_ps: int) -> dict[str, Any]:
+    """One of `flows`; `ideal_fct_ns` is its bytes' time with the path to itself, its frames back to back."""
     fct_ps = flow.finish_ps - flow.start_ps if flow.finish_ps >= 0 else 0
     return {
-        "src": key.source,
-        "dst": key.destination,
-        "qp": key.qp_num,
+        "src": source,
+        "dst": destination,
+        "qp": qp_num,
         "messages": flow.messages,
         "bytes": flow.bytes,
         "start_ns": flow.start_ps / NS,

@@ -13,7 +13,7 @@ from emu.errors import ScenarioError
 from emu.fabric import Fabric, Wires
 from emu.frame import Message
 from emu.measure.measurement import Measurement
-from emu.run import conservation, outcome
+from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
 from emu.run.signals import stop_on_signals
 from emu.scenario.model import Scenario
@@ -43,6 +43,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     options = options or Options()
     if options.wire not in WIRES:
         raise ScenarioError(f"wire {options.wire!r} is unknown; known: {', '.join(WIRES)}")
+    expectations.check(scenario)
     began = time.perf_counter()
     assembly = Assembly(scenario, options.on_message)
     engine, fabric = assembly.engine, assembly.fabric
