@@ -53,6 +53,8 @@ class Fabric:
 
     def join(self, wires: Wires | None) -> None:
         """Join the devices by `wires`; without, frames are handed over in memory."""
+        if wires is not None:
+            self._framing.prepare()
         for link in self.topology.links:
             self._join(link, wires(link, self._framing) if wires is not None else (None, None))
         for name, table in self._tables.items():

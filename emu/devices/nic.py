@@ -15,7 +15,7 @@ from emu.parts import NIC
 from emu.taps import Taps
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
-from emu.transport.responder import Answer, Responder, acknowledge
+from emu.transport.responder import Answer, Responder, acknowledge, merge
 from emu.transport.wc import WcStatus
 
 
@@ -46,7 +46,7 @@ class QueuePairState:
         self.requester = requester
         self.responder = responder
         self.complete = complete
-        self.answer: Answer | None = None  # owed and ready to leave; a newer one replaces it
+        self.answer: Answer | None = None  # owed and ready to leave; a newer one is merged into it
         self.queued = False  # whether it waits for its turn to send
         self.armed_ps = -1
         self.timer: Timer | None = None
@@ -186,7 +186,9 @@ class Nic:
         state, answer = owed
         if state.answer is None:
             self._answers.append(state)
-        state.answer = answer
+            state.answer = answer
+        else:
+            state.answer = merge(state.answer, answer)
         self.port.kick()
 
     def _take_answer(self, state: QueuePairState, frame: Frame) -> None:

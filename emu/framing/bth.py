@@ -8,7 +8,19 @@ from struct import Struct
 from emu.crc import ICRC_BYTES
 from emu.errors import InvariantBroken, WireError
 from emu.frame import Envelope, Frame
-from emu.opcodes import CARRIES_DATA, EXTENSION_BYTES, EXTENSIONS, HAS_PAYLOAD, NAMES, OPERATIONS
+from emu.opcodes import (
+    ACKNOWLEDGE,
+    CARRIES_DATA,
+    EXTENSION_BYTES,
+    EXTENSIONS,
+    HAS_PAYLOAD,
+    NAMES,
+    OPERATIONS,
+    WRITE_FIRST,
+    WRITE_LAST,
+    WRITE_MIDDLE,
+    WRITE_ONLY,
+)
 
 # IBTA vol. 1, 9.2: opcode; SE, M, PadCnt, TVer; P_Key; FECN, BECN, reserved, destination queue pair | A, PSN.
 ADDRESS = Struct("!BBHI")  # the half of BTH that a queue pair's frames of one opcode and size share
@@ -26,6 +38,7 @@ FECN = 1 << 31
 BECN = 1 << 30
 LOW_24 = 0xFFFFFF
 
+PREPARED = (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, ACKNOWLEDGE)  # what runs send so far
 Pack = Callable[[Frame], bytes]
 Template = tuple[bytes, int, bytes, Pack | None]
 """Of all frames of one queue pair, opcode, size and marks: the bytes up to A and PSN, the ICRC of those, the padding,

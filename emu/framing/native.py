@@ -80,6 +80,11 @@ class NativeFraming:
             path_hash=path_hash(source.lid, destination.lid, destination_qp),
         )
 
+    def prepare(self) -> None:
+        """Let Scapy make what every frame starts from, before the first one is sent."""
+        for opcode in bth.PREPARED:
+            native_head(opcode)
+
     def encode(self, frame: Frame) -> bytes:
         """Destination MAC to VCRC."""
         templates = frame.envelope.templates

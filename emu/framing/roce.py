@@ -105,6 +105,11 @@ class RoceFraming:
             path_hash=path_hash(source.ipv4, destination.ipv4, port),
         )
 
+    def prepare(self) -> None:
+        """Let Scapy make what every frame starts from, before the first one is sent."""
+        for opcode in bth.PREPARED:
+            roce_head(opcode)
+
     def encode(self, frame: Frame) -> bytes:
         """Destination MAC to ICRC."""
         templates = frame.envelope.templates

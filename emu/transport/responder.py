@@ -15,6 +15,8 @@ from emu.transport.syndrome import (
     NAK_INVALID_REQUEST,
     NAK_PSN_SEQUENCE_ERROR,
     NAK_REMOTE_ACCESS_ERROR,
+    is_ack,
+    is_nak,
 )
 
 MSN_MASK = 0xFFFFFF
@@ -120,6 +122,17 @@ class Responder:
 
 
 _NOWHERE = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)
+
+
+def merge(pending: Answer, answer: Answer) -> Answer:
+    """The one acknowledgement that says what two owed ones would: the newer, unless it would hide a refusal.
+
+    A NAK asks for a packet, and is sent once; an ACK of less than that packet does not answer it.
+    """
+    asks_for, syndrome, _ = pending
+    if is_nak(syndrome) and is_ack(answer[1]) and expand(answer[0], asks_for) < asks_for:
+        return pending
+    return answer
 
 
 def acknowledge(envelope: Envelope, answer: Answer) -> Frame:

@@ -13,20 +13,15 @@ from emu.errors import InvariantBroken, WireError
 from emu.frame import Frame, Framing
 from emu.wire.likeness import as_changed, nearest
 from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames
+from emu.wire.refusal import reason_of
 
 PATIENCE_S = 1.0  # how long a frame that is due may be late before it counts as lost
 SHORT_PATIENCE_S = 0.01  # the same, while nothing has arrived since the last one that was lost
+ROOM_WAIT_S = 0.001  # how long a send waits for others to come out while more would not surely fit
 BURST_FRAMES = 32  # at most so many wait in the kernel
 SKB_BYTES = 1024  # an skb's own share of a receive buffer; data counts about twice, in whole pages
 READS_AT_ONCE = 4096  # so that a flood from outside cannot keep us reading
 READ_BUFFER = bytearray(LARGEST_READ_BYTES)  # one for all wires: what is read is looked at before the next read
-REFUSALS = {
-    errno.ENOBUFS: "the far end is down",
-    errno.ENETDOWN: "its interface is down",
-    errno.ENXIO: "its interface was deleted",
-    errno.ENODEV: "its interface was deleted",
-    errno.EMSGSIZE: "its MTU was lowered",
-}
 
 
 class VethWire:
@@ -36,9 +31,7 @@ class VethWire:
         "_arrived",
         "_burst",
         "_delivered_at_miss",
-        "_largest_bytes",
         "_missing",
-        "_read",
         "_read_into",
         "_send",
         "_warned",
@@ -56,7 +49,7 @@ class VethWire:
         "refused",
         "sender",
         "sent",
-        "slow_reads",
+        "slow_calls",
         "warnings",
     )
 
@@ -70,27 +63,27 @@ class VethWire:
         self.changed = 0
         self.foreign = 0
         self.crossed = 0  # frames that were there at once, as they were sent: one send and one read each
-        self.slow_reads = 0  # reads for all others
+        self.slow_calls = 0  # reads for all others, and sends tried again
         self.disturbed = False
         self.warnings: list[str] = []
         self.on_foreign: Callable[[Frame], object] | None = None  # takes in foreign frames that are frames we know
         self.sender = sender
         self.receiver = receiver
         self._send = sender.send
-        self._read = receiver.recv
         self._read_into = receiver.recv_into
         self.in_flight: deque[Frame] = deque()  # taken by the kernel, and not seen to come out yet
         self._arrived: deque[bytes] = deque()  # read before they were due
         self._missing: deque[bytes] = deque(maxlen=64)  # given up lately
-        self._largest_bytes = 0
-        self._burst = 1
+        # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
+        buffer_bytes = receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * LARGEST_READ_BYTES + SKB_BYTES)))
         self._delivered_at_miss = -1
         self._warned: set[str] = set()
 
     @property
     def system_calls(self) -> int:
         """Sends and reads made so far."""
-        return self.sent + self.refused + self.crossed + self.slow_reads
+        return self.sent + self.refused + self.crossed + self.slow_calls
 
     def send(self, frame: Frame) -> bool:
         """Put the frame's bytes on the wire. False: refused (an end is down or gone), so it is lost now.
@@ -102,27 +95,26 @@ class VethWire:
         if data is None:
             data = frame.data = frame.envelope.framing.encode(frame)
         if self.in_flight:
-            self._make_room(len(data))
+            self._make_room()
         try:
             self._send(data)
         except OSError as error:
-            return self._refuse(error)
+            if not self._sent_after_all(data, error):
+                return False
         self.sent += 1
         if self.in_flight or self._arrived:
             self.in_flight.append(frame)
             return True
         try:
             size_bytes = self._read_into(READ_BUFFER)
-        except OSError:
-            self.slow_reads += 1
-            self.in_flight.append(frame)
-            return True
-        if size_bytes == len(data) and READ_BUFFER.startswith(data):
-            self.crossed += 1
-            return True
-        self.slow_reads += 1
+            if size_bytes == len(data) and READ_BUFFER.startswith(data):
+                self.crossed += 1
+                return True
+            self._arrived.append(bytes(READ_BUFFER[:size_bytes]))
+        except OSError as error:
+            self._nothing_read(error)
+        self.slow_calls += 1
         self.in_flight.append(frame)
-        self._arrived.append(bytes(READ_BUFFER[:size_bytes]))
         return True
 
     def receive(self, frame: Frame) -> Frame | None:
@@ -130,18 +122,20 @@ class VethWire:
 
         Raises InvariantBroken if frames are asked for in another order than they were sent.
         """
-        if self.in_flight and frame is self.in_flight[0]:
-            return self._resolve(frame)
-        if frame in self.in_flight:
+        if frame not in self.in_flight:
+            return frame  # it came as it was sent
+        if frame is not self.in_flight[0]:
             raise InvariantBroken(f"wire {self.name}: a frame is due that is not the oldest in flight")
-        return frame  # it crossed as it was sent
+        arrived = self._resolve(frame)
+        if not self.in_flight:  # what is left is nobody's, and would keep the next frames from crossing at once
+            self._judge_strangers()
+        return arrived
 
     def poll(self) -> None:
         """Look for foreign frames while nothing of ours is in flight."""
         if not self.in_flight:
             self._drain()
-            while self._arrived:
-                self._judge_stranger(self._arrived.popleft())
+            self._judge_strangers()
 
     def finish(self) -> None:
         """After a run: read on, count what nobody sent, check that the kernel dropped nothing.
@@ -164,60 +158,78 @@ class VethWire:
         if drops:
             self._note("overrun", f"foreign frames overran the receive buffer, {drops} frames were dropped")
 
-    def _make_room(self, size_bytes: int) -> None:
-        # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
-        if size_bytes > self._largest_bytes:
-            self._largest_bytes = size_bytes
-            buffer_bytes = self.receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-            self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * size_bytes + SKB_BYTES)))
-        in_kernel = len(self.in_flight) - len(self._arrived)
-        if in_kernel >= self._burst:
-            self._drain(in_kernel)
+    def _make_room(self) -> None:
+        """Before a send while others are in flight: read what has come, so that the kernel's buffer cannot overrun."""
+        self._settle()
+        if len(self.in_flight) >= self._burst and not self._arrived and self._is_hopeful():
+            self._wait(ROOM_WAIT_S)
+            self._settle()
 
-    def _drain(self, at_most: int = READS_AT_ONCE) -> None:
+    def _settle(self) -> None:
+        """Let go those in flight that have come as they were sent, up to the first that has not."""
+        self._drain()
+        in_flight, arrived = self.in_flight, self._arrived
+        while in_flight and arrived and in_flight[0].data == arrived[0]:
+            in_flight.popleft()
+            arrived.popleft()
+
+    def _drain(self) -> None:
         """Read what is there into our own queue, which has no limit."""
-        for _ in range(at_most):
-            self.slow_reads += 1
+        for _ in range(READS_AT_ONCE):
+            self.slow_calls += 1
             try:
-                self._arrived.append(self._read(LARGEST_READ_BYTES))
+                self._arrived.append(self.receiver.recv(LARGEST_READ_BYTES))
             except BlockingIOError:
                 return
-            except OSError as error:  # told once when the interface goes down; frames may still lie behind it
-                if error.errno != errno.ENETDOWN:
-                    raise
-                self.disturbed = True
+            except OSError as error:
+                self._nothing_read(error)
 
-    def _refuse(self, error: OSError) -> bool:
-        reason = REFUSALS.get(error.errno or 0)
+    def _nothing_read(self, error: OSError) -> None:
+        """Nothing is there; or, told once, the interface went down, and frames may still lie behind that."""
         if isinstance(error, BlockingIOError):
-            reason = "something keeps its frames from leaving"
-        if reason is None:
+            return
+        if error.errno != errno.ENETDOWN:
             raise error
+        self._note("down", "the interface at its far end went down")
+
+    def _sent_after_all(self, data: bytes, error: OSError) -> bool:
+        """Whether a second try succeeds: a send, too, is told once that the interface went down, though it be up."""
+        if error.errno == errno.ENETDOWN:
+            self.slow_calls += 1
+            try:
+                self._send(data)
+            except OSError as again:
+                error = again
+            else:
+                self._note("down", "its interface went down")
+                return True
+        self._note("refused", f"a frame could not be sent: {reason_of(error)}")
         self.refused += 1
         self.lost += 1
-        self._note("refused", f"a frame could not be sent: {reason}")
         return False
 
     def _resolve(self, frame: Frame) -> Frame | None:
-        """What became of a frame whose bytes were not next: late, behind foreign ones, changed or lost."""
-        deadline = monotonic() + self._patience_s()
+        """What became of the oldest in flight: there by now, late, behind foreign ones, changed or lost."""
+        deadline = monotonic() + (PATIENCE_S if self._is_hopeful() else SHORT_PATIENCE_S)
         waited = False
         while True:
             self._drain()
-            if frame.data in self._arrived:
-                while (data := self._arrived.popleft()) != frame.data:
-                    self._judge_stranger(data)
-                self.in_flight.popleft()
-                self.late += waited
-                return frame
+            unchanged = frame.data in self._arrived
             while self._arrived:
-                place = self._place(self._arrived[0])
-                if place == 0:
-                    return self._change(frame, self._arrived.popleft())
-                if place is not None:
+                data = self._arrived[0]
+                place = self._place(data, exactly=unchanged)
+                if place:  # a later one came first
                     self._lose(frame, waited=False)
                     return None
-                self._judge_stranger(self._arrived.popleft())
+                self._arrived.popleft()
+                if place is None:
+                    self._judge_stranger(data)
+                elif data != frame.data:
+                    return self._change(frame, data)
+                else:
+                    self.in_flight.popleft()
+                    self.late += waited
+                    return frame
             left_s = deadline - monotonic()
             if left_s <= 0:
                 self._lose(frame, waited=True)
@@ -225,12 +237,12 @@ class VethWire:
             waited = True
             self._wait(left_s)
 
-    def _place(self, data: bytes) -> int | None:
-        """Which of the frames in flight came out as `data`, perhaps changed; None: none of them."""
+    def _place(self, data: bytes, *, exactly: bool = False) -> int | None:
+        """Which of the frames in flight came out as `data`, or changed into it unless `exactly`; None: none of them."""
         for place, frame in enumerate(self.in_flight):
             if frame.data == data:
                 return place
-        if data in self._missing:
+        if exactly or data in self._missing:
             return None
         return nearest(self.in_flight, data)
 
@@ -251,6 +263,10 @@ class VethWire:
             self._missing.append(frame.data)
         self._note("lost", "a frame that went in did not come out")
 
+    def _judge_strangers(self) -> None:
+        while self._arrived:
+            self._judge_stranger(self._arrived.popleft())
+
     def _judge_stranger(self, data: bytes) -> None:
         """Bytes of no frame in flight: one that was given up, or a foreign one."""
         if data in self._missing:
@@ -268,8 +284,9 @@ class VethWire:
         frame.data = data
         self.on_foreign(frame)
 
-    def _patience_s(self) -> float:
-        return SHORT_PATIENCE_S if self._delivered() == self._delivered_at_miss else PATIENCE_S
+    def _is_hopeful(self) -> bool:
+        """Whether anything has come out since the last frame that was waited for in vain."""
+        return self._delivered() != self._delivered_at_miss
 
     def _delivered(self) -> int:
         lost_on_the_way = self.lost - self.refused

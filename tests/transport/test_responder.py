@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from emu import opcodes
 from emu.frame import Frame
 from emu.transport.memory import Access
+from emu.transport.responder import merge
 from emu.transport.wc import WcStatus
 from tests.transport.pair import Pair
 
@@ -92,6 +93,22 @@ def test_malformed_requests_are_invalid(opcode: int, data: bytes, length: int) -
     answer = pair.responder.on_request(write(pair, 0, opcode, data, length))
     assert answer == (0, 0x61, 0)
     assert pair.responder.on_request(write(pair, 0)) is None  # in the error state now
+
+
+@pytest.mark.parametrize(
+    ("pending", "answer", "merged"),
+    [
+        ((3, 0x1F, 1), (7, 0x1F, 2), (7, 0x1F, 2)),  # the newer says all
+        ((3, 0x60, 1), (2, 0x1F, 1), (3, 0x60, 1)),  # a duplicate's ACK does not hide the NAK
+        ((0, 0x60, 1), (0xFFFFFF, 0x1F, 1), (0, 0x60, 1)),  # nor across the wrap
+        ((3, 0x60, 1), (3, 0x1F, 2), (3, 0x1F, 2)),  # the packet it asked for has come
+        ((2, 0x1F, 1), (3, 0x62, 1), (3, 0x62, 1)),  # a refusal replaces an ACK, which it implies
+    ],
+)
+def test_two_acknowledgements_owed_become_one(
+    pending: tuple[int, int, int], answer: tuple[int, int, int], merged: tuple[int, int, int]
+) -> None:
+    assert merge(pending, answer) == merged
 
 
 def test_a_write_of_nothing_needs_no_key() -> None:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
 from emu.engine import Engine, stream
-from emu.errors import InvariantBroken
+from emu.errors import InvariantBroken, MachineError
 from emu.transport.memory import Access
 from emu.verbs import CQ, MR, PD, QP, SGE, Context, SendWR
 
 TILE_BYTES = 65_521  # a prime: repeats of the pattern never line up with packets
+
+
+def available_memory_bytes() -> int:
+    """What the kernel says can be had without swapping (proc(5), MemAvailable), less a tenth to be kind."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            return int(amount.split()[0]) * 1024 * 9 // 10
+    return 1 << 62
 
 
 @dataclass(slots=True)
@@ -21,8 +31,9 @@ class Cluster:
     engine: Engine
     contexts: Mapping[str, Context]
     seed: int
-    _domains: dict[str, PD] = field(default_factory=dict)
-    _sources: dict[str, MR] = field(default_factory=dict)
+    memory_bytes: int = field(default_factory=available_memory_bytes)  # what buffers may take
+    _domains: dict[str, PD] = field(init=False, default_factory=dict)
+    _sources: dict[str, MR] = field(init=False, default_factory=dict)
 
     def domain(self, host: str) -> PD:
         """The host's protection domain."""
@@ -34,7 +45,7 @@ class Cluster:
         """A registered buffer of at least `length` bytes of noise, one for all the host's transfers."""
         region = self._sources.get(host)
         if region is None or region.length < length:
-            region = self._sources[host] = self.domain(host).reg_mr(length)
+            region = self._sources[host] = self._register(host, length)
             tile = stream(self.seed, f"payload/{host}").randbytes(min(length, TILE_BYTES))
             for start in range(0, length, TILE_BYTES):
                 region.buffer[start : start + TILE_BYTES] = tile[: length - start]
@@ -46,8 +57,17 @@ class Cluster:
         cq = self.contexts[source].create_cq(depth)
         qp = sender.create_qp(cq, depth)
         qp.connect(receiver.create_qp(self.contexts[destination].create_cq(1)))
-        target = receiver.reg_mr(length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+        target = self._register(destination, length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         return Channel(qp, cq, self.source(source, offset + length), offset, target)
+
+    def _register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
+        self.memory_bytes -= length
+        if self.memory_bytes < 0:
+            raise MachineError(
+                f"the traffic's buffers need more than the memory this machine has available ({-self.memory_bytes}"
+                " bytes more so far): use smaller messages, or fewer hosts or queue pairs"
+            )
+        return self.domain(host).reg_mr(length, access)
 
 
 @dataclass(slots=True)
