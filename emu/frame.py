@@ -119,6 +119,7 @@ class Frame:
         "data",
         "eligible_ps",
         "envelope",
+        "extension",
         "fecn",
         "hop",
         "message",
@@ -154,6 +155,7 @@ class Frame:
         self.becn = False
         self.reth = reth  # virtual address, rkey, DMA length (bytes)
         self.aeth = aeth  # syndrome, MSN
+        self.extension: tuple[int, ...] | None = None  # fields of the other headers after BTH, in wire order
         self.message = message
         self.carries_data = message is not None
         self.bad = False  # its link CRC is wrong: takes wire time, is never accepted

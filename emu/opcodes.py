@@ -10,6 +10,7 @@ from enum import Enum
 
 RC = 0x00
 UC = 0x20
+RD = 0x40
 UD = 0x60
 XRC = 0xA0
 
@@ -48,6 +49,7 @@ HEADER_BYTES = {
     "AtomicETH": 28,
     "AtomicAckETH": 8,
     "DETH": 8,
+    "RDETH": 4,
     "XRCETH": 4,
     "FETH": 4,
     "CNPReserved": 16,
@@ -105,19 +107,24 @@ _RC: dict[int, tuple[str, str, bool]] = {
 }
 _RESPONSES = range(READ_RESPONSE_FIRST, ATOMIC_ACKNOWLEDGE + 1)
 _ACKNOWLEDGES = (ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE)
+# What stands before an operation's own headers on the transports that are not connected one to one.
+_FIRST_OF_REQUESTS = {"UD": ("DETH",), "RD": ("RDETH", "DETH"), "XRC": ("XRCETH",)}
+_FIRST_OF_RESPONSES = {"RD": ("RDETH",)}
 
 
 def _operation(transport: str, prefix: int, base: int) -> Operation:
     name, headers, has_payload = _RC[base]
-    first = {"UD": ("DETH",), "XRC": () if base in _RESPONSES else ("XRCETH",)}.get(transport, ())
+    first = _FIRST_OF_RESPONSES if base in _RESPONSES else _FIRST_OF_REQUESTS
     position = next((place for place in Position if place.value.title() in name.split()), Position.ONLY)
-    return Operation(prefix | base, f"{transport} {name}", first + tuple(headers.split()), has_payload, position)
+    following = first.get(transport, ()) + tuple(headers.split())
+    return Operation(prefix | base, f"{transport} {name}", following, has_payload, position)
 
 
 def _all_operations() -> dict[int, Operation]:
     bases = {
         ("RC", RC): list(_RC),
         ("UC", UC): list(range(SEND_FIRST, WRITE_ONLY_WITH_IMMEDIATE + 1)),
+        ("RD", RD): list(range(SEND_FIRST, FETCH_ADD + 1)),
         ("UD", UD): [SEND_ONLY, SEND_ONLY_WITH_IMMEDIATE],
         ("XRC", XRC): [base for base in _RC if base not in (FLUSH, ATOMIC_WRITE)],
     }

@@ -22,6 +22,10 @@ ROWS = [
     (0x12, "RC Atomic Acknowledge", 12, False, Position.ONLY),
     (0x14, "RC Fetch Add", 28, False, Position.ONLY),
     (0x2B, "UC RDMA Write Only with Immediate", 20, True, Position.ONLY),
+    (0x4A, "RD RDMA Write Only", 28, True, Position.ONLY),
+    (0x4E, "RD RDMA Read Response Middle", 4, True, Position.MIDDLE),
+    (0x52, "RD Atomic Acknowledge", 16, False, Position.ONLY),
+    (0x54, "RD Fetch Add", 40, False, Position.ONLY),
     (0x64, "UD SEND Only", 8, True, Position.ONLY),
     (0xA6, "XRC RDMA Write First", 20, True, Position.FIRST),
     (0xAD, "XRC RDMA Read Response First", 4, True, Position.FIRST),
@@ -52,16 +56,17 @@ def test_every_byte_has_an_entry() -> None:
 
 def test_what_carries_data() -> None:
     answers = [code for code in opcodes.OPERATIONS if not opcodes.CARRIES_DATA[code]]
-    assert sorted(answers) == [0x11, 0x12, 0x81, 0xB1, 0xB2]
+    assert sorted(answers) == [0x11, 0x12, 0x51, 0x52, 0x81, 0xB1, 0xB2]
     assert not opcodes.CARRIES_DATA[0x15]
 
 
 def test_transports_offer_what_they_may() -> None:
     by_transport = {
         prefix: sorted(code - prefix for code in opcodes.OPERATIONS if code & 0xE0 == prefix)
-        for prefix in (opcodes.RC, opcodes.UC, opcodes.UD, opcodes.XRC)
+        for prefix in (opcodes.RC, opcodes.UC, opcodes.RD, opcodes.UD, opcodes.XRC)
     }
     assert by_transport[opcodes.RC] == [*range(0x15), 0x16, 0x17, 0x1C, 0x1D]
     assert by_transport[opcodes.UC] == list(range(0x0C))
+    assert by_transport[opcodes.RD] == list(range(0x15))
     assert by_transport[opcodes.UD] == [4, 5]
     assert by_transport[opcodes.XRC] == [*range(0x15), 0x16, 0x17]

@@ -8,6 +8,7 @@ from struct import Struct
 from emu.crc import ICRC_BYTES
 from emu.errors import InvariantBroken, WireError
 from emu.frame import Envelope, Frame
+from emu.framing import extension
 from emu.opcodes import (
     ACKNOWLEDGE,
     CARRIES_DATA,
@@ -36,7 +37,7 @@ PAD_SHIFT = 4
 VERSION_MASK = 0x0F
 FECN = 1 << 31
 BECN = 1 << 30
-LOW_24 = 0xFFFFFF
+LOW_24 = extension.LOW_24
 
 PREPARED = (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, ACKNOWLEDGE)  # what runs send so far
 Pack = Callable[[Frame], bytes]
@@ -66,18 +67,32 @@ def _pack_reserved(frame: Frame) -> bytes:
     return bytes(EXTENSION_BYTES[frame.opcode])
 
 
+def _pack_any(frame: Frame) -> bytes:
+    """Every header of the opcode: RETH and AETH from fields of their own, all others from `extension`."""
+    own: dict[str, tuple[int, ...] | None] = {"RETH": frame.reth, "AETH": frame.aeth}
+    left = frame.extension or ()
+    packed = b""
+    for name in EXTENSIONS[frame.opcode]:
+        layout = extension.LAYOUTS[name]
+        if name in own:
+            fields = own[name]
+        else:
+            fields, left = left[: layout.fields], left[layout.fields :]
+        if fields is None or len(fields) != layout.fields:
+            raise InvariantBroken(f"{NAMES[frame.opcode]} without a whole {name}")
+        packed += layout.struct.pack(*layout.words(fields))
+    if left:
+        raise InvariantBroken(f"{NAMES[frame.opcode]} with {len(left)} fields too many")
+    return packed
+
+
 _PACK: dict[tuple[str, ...], Pack | None] = {
     (): None,
     ("RETH",): _pack_reth,
     ("AETH",): _pack_aeth,
     ("CNPReserved",): _pack_reserved,
 }
-"""The headers after BTH that a Frame has fields for."""
-
-
-def carried(opcode: int) -> bool:
-    """Whether a Frame can hold every header of this opcode."""
-    return opcode in OPERATIONS and EXTENSIONS[opcode] in _PACK
+"""What packs the headers after BTH, where it is not `_pack_any`: what most frames carry, and CNPs."""
 
 
 def template_key(frame: Frame) -> int:
@@ -93,8 +108,8 @@ def pad_bytes(frame: Frame) -> int:
 def pack_address(frame: Frame) -> bytes:
     """The first half of BTH. Raises InvariantBroken for a frame that no transport may send."""
     opcode = frame.opcode
-    if not carried(opcode):
-        raise InvariantBroken(f"a frame has no fields for what {NAMES[opcode]} carries")
+    if opcode not in OPERATIONS:
+        raise InvariantBroken(f"{NAMES[opcode]}: nobody sends this")
     if frame.payload and not HAS_PAYLOAD[opcode]:
         raise InvariantBroken(f"{NAMES[opcode]} with {len(frame.payload)} B of payload")
     flags = MIGRATED | frame.solicited * SOLICITED | pad_bytes(frame) << PAD_SHIFT
@@ -104,7 +119,7 @@ def pack_address(frame: Frame) -> bytes:
 
 def template_of(frame: Frame, head: bytes, icrc_so_far: int) -> Template:
     """Keep what `head`, the bytes up to A and PSN, says for all frames like this one."""
-    return head, icrc_so_far, bytes(pad_bytes(frame)), _PACK[EXTENSIONS[frame.opcode]]
+    return head, icrc_so_far, bytes(pad_bytes(frame)), _PACK.get(EXTENSIONS[frame.opcode], _pack_any)
 
 
 def check_extent(data: bytes, start: int, end: int) -> None:
@@ -119,12 +134,12 @@ def unpack(data: bytes, start: int, end: int, envelope_of: Callable[[int, int], 
 
     Raises WireError for an opcode nobody sends, a wrong version or headers cut short."""
     opcode, flags, pkey, address, sequence = BTH.unpack_from(data, start)
-    if not carried(opcode):
-        raise WireError(f"{NAMES[opcode]}: no frame of ours carries this")
+    if opcode not in OPERATIONS:
+        raise WireError(f"{NAMES[opcode]}: nobody sends this")
     if flags & VERSION_MASK:
         raise WireError(f"transport version {flags & VERSION_MASK}: only 0 exists")
-    extension = start + BTH_BYTES
-    begin = extension + EXTENSION_BYTES[opcode]
+    after_bth = start + BTH_BYTES
+    begin = after_bth + EXTENSION_BYTES[opcode]
     finish = end - ICRC_BYTES - (flags >> PAD_SHIFT & 3)
     if finish < begin:
         raise WireError(f"{NAMES[opcode]} cut short by {begin - finish} B")
@@ -137,14 +152,27 @@ def unpack(data: bytes, start: int, end: int, envelope_of: Callable[[int, int], 
         data[begin:finish],
         ack_request=sequence >> 31 == 1,
     )
-    if EXTENSIONS[opcode] == ("RETH",):
-        frame.reth = RETH.unpack_from(data, extension)
-    elif EXTENSIONS[opcode] == ("AETH",):
-        (aeth,) = AETH.unpack_from(data, extension)
+    headers = EXTENSIONS[opcode]
+    if headers == ("RETH",):
+        frame.reth = RETH.unpack_from(data, after_bth)
+    elif headers == ("AETH",):
+        (aeth,) = AETH.unpack_from(data, after_bth)
         frame.aeth = (aeth >> 24, aeth & LOW_24)
+    elif headers:
+        _unpack_any(frame, data, after_bth, begin)
     frame.solicited = flags & SOLICITED != 0
     frame.fecn = address & FECN != 0
     frame.becn = address & BECN != 0
     frame.carries_data = CARRIES_DATA[opcode]
     frame.data = data
     return frame
+
+
+def _unpack_any(frame: Frame, data: bytes, start: int, end: int) -> None:
+    found = extension.read(frame.opcode, data, start, end)
+    reth, aeth = found.pop("RETH", None), found.pop("AETH", None)
+    if reth is not None:
+        frame.reth = (reth[0], reth[1], reth[2])
+    if aeth is not None:
+        frame.aeth = (aeth[0], aeth[1])
+    frame.extension = tuple(field for header in found.values() for field in header) or None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,18 +15,16 @@ from scapy.packet import Packet
 from emu import opcodes
 from emu.addresses import Address, ipv4_text, mac_text
 from emu.frame import Envelope, Frame
-from emu.framing.bth import carried
+from emu.framing.extension import LAYOUTS
 from emu.framing.native import NativeFraming
 from emu.framing.roce import RoceFraming
+from tests.framing.scapy_headers import SCAPY_FIELDS, bits, bits_of
 from tests.traffic.layers.rebuild import rebuilt
-from traffic.layers import AETH, BTH, ICRC, LRH, RETH, CNPReserved, Payload
+from traffic.layers import AETH, BTH, ICRC, LRH, RETH, Payload
+from traffic.layers.extensions import HEADERS
 
 ROCE, NATIVE = RoceFraming(), NativeFraming(8)
-CARRIED = [code for code in opcodes.OPERATIONS if carried(code)]
-
-
-def bits(count: int) -> st.SearchStrategy[int]:
-    return st.integers(0, (1 << count) - 1)
+OPCODES = list(opcodes.OPERATIONS)
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,14 @@ def frames(draw: st.DrawFn, framing: RoceFraming | NativeFraming) -> Made:
         source_port=draw(bits(16)),
     )
     envelope.pkey = draw(bits(16))
-    opcode = draw(st.sampled_from(CARRIED))
+    opcode = draw(st.sampled_from(OPCODES))
     headers = opcodes.EXTENSIONS[opcode]
     payload = draw(st.binary(max_size=70)) if opcodes.HAS_PAYLOAD[opcode] else b""
     reth = draw(st.tuples(bits(64), bits(32), bits(32))) if "RETH" in headers else None
     aeth = draw(st.tuples(bits(8), bits(24))) if "AETH" in headers else None
     frame = Frame(envelope, opcode, draw(bits(24)), payload, ack_request=draw(st.booleans()), reth=reth, aeth=aeth)
+    fields = [field for header in headers for field in SCAPY_FIELDS.get(header, ())]
+    frame.extension = tuple(draw(bits(bits_of(field))) for field in fields) or None
     frame.solicited, frame.fecn, frame.becn = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     return Made(framing, frame)
 
@@ -94,12 +95,15 @@ def scapy_frame(frame: Frame) -> Packet:
         fecn=frame.fecn,
         becn=frame.becn,
     )
-    if frame.reth is not None:
-        packet = packet / RETH(va=frame.reth[0], rkey=frame.reth[1], dmalen=frame.reth[2])
-    if frame.aeth is not None:
-        packet = packet / AETH(syndrome=frame.aeth[0], msn=frame.aeth[1])
-    if frame.opcode == opcodes.CNP:
-        packet = packet / CNPReserved()
+    left = iter(frame.extension or ())
+    for name in opcodes.EXTENSIONS[frame.opcode]:
+        if name == "RETH" and frame.reth is not None:
+            packet = packet / RETH(va=frame.reth[0], rkey=frame.reth[1], dmalen=frame.reth[2])
+        elif name == "AETH" and frame.aeth is not None:
+            packet = packet / AETH(syndrome=frame.aeth[0], msn=frame.aeth[1])
+        else:
+            fields: dict[str, Any] = {field: next(left) for field in SCAPY_FIELDS.get(name, ())}
+            packet = packet / HEADERS[name](**fields)
     return packet / Payload(load=frame.payload) if frame.payload else packet
 
 
@@ -113,8 +117,9 @@ def test_struct_reads_what_scapy_built(made: Made) -> None:
     frame = made.frame
     data = bytes(scapy_frame(frame))
     again = made.framing.decode(data)
-    for field in ("opcode", "psn", "ack_request", "reth", "aeth", "payload", "solicited", "becn", "wire_bytes"):
+    for field in ("opcode", "psn", "ack_request", "reth", "aeth", "extension", "payload", "solicited", "becn"):
         assert getattr(again, field) == getattr(frame, field), field
+    assert again.wire_bytes == frame.wire_bytes
     assert again.fecn == fecn_on_the_wire(frame)
     assert again.data == data
     for field in Envelope.__slots__:
@@ -142,6 +147,9 @@ def test_scapy_reads_what_struct_built(made: Made) -> None:
     assert (bth.solicited, bth.fecn, bth.becn) == (frame.solicited, frame.fecn, frame.becn)
     assert (packet[Payload].load if Payload in packet else b"") == frame.payload
     assert ICRC in packet
+    for name in opcodes.EXTENSIONS[frame.opcode]:
+        assert name in LAYOUTS or name == "CNPReserved"
+        assert packet.haslayer(HEADERS[name])
     for computed in (False, True):
         assert rebuilt(Ether(data), computed) == data
 

@@ -50,7 +50,7 @@ MALFORMED_TRANSPORT: dict[str, tuple[Packet, str]] = {
     "header cut off": (BTH(opcode=0x0A) / Raw(b"12345678"), "RDMA Write Only cut short by 8 B"),
     "payload after an ACK": (BTH(opcode=0x11) / AETH() / Payload(b"1234"), "Acknowledge with 4 B"),
     "unknown opcode": (BTH(opcode=0x15) / Payload(b"1234"), "opcode 0x15"),
-    "header we lack": (BTH(opcode=0x05) / Payload(b"1234"), "SEND Only with Immediate"),
+    "immediate data cut off": (BTH(opcode=0x05), "SEND Only with Immediate cut short by 4 B"),
 }
 
 

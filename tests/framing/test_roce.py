@@ -13,7 +13,7 @@ from emu.addresses import address_of
 from emu.errors import InvariantBroken, ScenarioError, WireError
 from emu.frame import Envelope, Frame
 from emu.framing import prototype
-from emu.framing.bth import CrcError, carried
+from emu.framing.bth import CrcError
 from emu.framing.roce import RoceFraming, path_hash, udp_source_port
 from tests.golden_frames import GOLDEN, captured_roce
 
@@ -38,12 +38,21 @@ def cnp() -> Frame:
     return frame
 
 
+def extended(opcode: int, psn: int, extension: tuple[int, ...], payload: bytes = b"") -> Frame:
+    frame = Frame(envelope(), opcode, psn, payload, ack_request=True)
+    frame.extension = extension
+    frame.solicited = opcode == opcodes.SEND_ONLY_WITH_IMMEDIATE
+    return frame
+
+
 FRAMES = {
     "write_only": Frame(envelope(), opcodes.WRITE_ONLY, 5, b"A" * 14, ack_request=True, reth=RETH),
     "ack": acknowledge(5, 0x1F, 7),
     "nak_sequence": acknowledge(6, 0x60, 7),
     "rnr_nak": acknowledge(5, 0x2C, 4),
     "read_request": Frame(envelope(), opcodes.READ_REQUEST, 9, ack_request=True, reth=(0x1000, 0x55, 4096)),
+    "send_only_imm": extended(opcodes.SEND_ONLY_WITH_IMMEDIATE, 1, (0xDEADBEEF,), b"wxyz"),
+    "fetch_add": extended(opcodes.FETCH_ADD, 2, (0x1000, 0x55, 2, 0)),
     "cnp": cnp(),
 }
 
@@ -58,9 +67,10 @@ def test_golden_frames_by_encode(name: str) -> None:
 def test_golden_frames_by_decode(name: str, padding: bytes) -> None:
     frame, expected = FRAMING.decode(GOLDEN[name] + padding), FRAMES[name]
     assert frame.data == GOLDEN[name] + padding
-    for field in ("opcode", "psn", "ack_request", "reth", "aeth", "payload", "solicited", "fecn", "becn", "wire_bytes"):
+    for field in ("opcode", "psn", "ack_request", "reth", "aeth", "extension", "payload", "solicited", "wire_bytes"):
         assert getattr(frame, field) == getattr(expected, field), field
-    assert frame.carries_data is (name in ("write_only", "read_request"))
+    assert (frame.fecn, frame.becn) == (expected.fecn, expected.becn)
+    assert frame.carries_data is (name in ("write_only", "read_request", "send_only_imm", "fetch_add"))
     for field in Envelope.__slots__:
         if field not in ("templates", "priority"):
             assert getattr(frame.envelope, field) == getattr(expected.envelope, field), field
@@ -124,7 +134,7 @@ def test_every_length_but_the_whole_is_refused(name: str) -> None:
 
 
 def test_what_is_not_ours_is_refused() -> None:
-    for name in ("send_only_imm", "fetch_add", "write_only_ipv6", "write_only_v1"):
+    for name in ("write_only_ipv6", "write_only_v1"):
         with pytest.raises(WireError):
             FRAMING.decode(GOLDEN[name])
 
@@ -210,7 +220,7 @@ def test_scapy_is_loaded_when_bytes_are_needed() -> None:
 def test_frames_of_a_real_driver(shared_data: Path) -> None:
     seen = 0
     for data in captured_roce(shared_data):
-        if data[12:14] != b"\x08\x00" or not carried(data[42]):
+        if data[12:14] != b"\x08\x00":
             with pytest.raises(WireError):
                 FRAMING.decode(data)
             continue

@@ -1,4 +1,4 @@
-"""Scapy packet classes for RoCEv2, RoCEv1 and native InfiniBand: what each frame is, bit by bit.
+"""Scapy packet classes for RoCEv2, RoCEv1, native InfiniBand and link flow control: each frame, bit by bit.
 
     Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / BTH(opcode=WRITE_ONLY) / RETH(dmalen=5) / Payload(b"hello")
 
@@ -11,6 +11,7 @@ from traffic.layers.extensions import (
     DETH,
     FETH,
     IETH,
+    RDETH,
     RETH,
     XRCETH,
     AtomicAckETH,
@@ -18,6 +19,7 @@ from traffic.layers.extensions import (
     CNPReserved,
     ImmDt,
 )
+from traffic.layers.flow_control import FCP, PFC, LinkControl, MACControl, Pause
 from traffic.layers.infiniband import GRH, LRH
 from traffic.layers.trailer import ICRC, VCRC, Pad, Payload
 
@@ -25,11 +27,14 @@ __all__ = [
     "AETH",
     "BTH",
     "DETH",
+    "FCP",
     "FETH",
     "GRH",
     "ICRC",
     "IETH",
     "LRH",
+    "PFC",
+    "RDETH",
     "RETH",
     "VCRC",
     "XRCETH",
@@ -37,7 +42,10 @@ __all__ = [
     "AtomicETH",
     "CNPReserved",
     "ImmDt",
+    "LinkControl",
+    "MACControl",
     "Pad",
+    "Pause",
     "Payload",
 ]
 

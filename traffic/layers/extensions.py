@@ -67,6 +67,13 @@ class DETH(ExtendedHeader):
     fields_desc = [XIntField("qkey", 0), BitField("reserved", 0, 8), XBitField("sqpn", 0, 24)]
 
 
+class RDETH(ExtendedHeader):
+    """Reliable datagram extended header: the end-to-end context meant."""
+
+    name = "RDETH"
+    fields_desc = [BitField("reserved", 0, 8), XBitField("eecn", 0, 24)]
+
+
 class XRCETH(ExtendedHeader):
     """Extended reliable connection header: the shared receive queue meant."""
 
@@ -96,6 +103,7 @@ HEADERS: dict[str, type[Packet]] = {
     "AtomicETH": AtomicETH,
     "AtomicAckETH": AtomicAckETH,
     "DETH": DETH,
+    "RDETH": RDETH,
     "XRCETH": XRCETH,
     "FETH": FETH,
     "CNPReserved": CNPReserved,

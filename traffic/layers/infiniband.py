@@ -71,6 +71,12 @@ class GRH(Packet):
             pkt = pkt[:GRH_PAYLOAD_LENGTH] + length.to_bytes(2, "big") + pkt[GRH_PAYLOAD_LENGTH + 2 :]
         return pkt + pay
 
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        """Under an LRH it is LNH that says a BTH follows, whatever the next header is called."""
+        if self.underlayer is not None and self.underlayer.name == "LRH":
+            return next(above for fields, above in self.payload_guess if fields == {"nexthdr": NEXT_HEADER_BTH})
+        return super().guess_payload_class(payload)
+
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes | None]:
         """Over Ethernet (RoCEv1) padding may follow; over an LRH that header has cut it off."""
         if self.underlayer is not None and self.underlayer.name == "LRH":
