@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 
 from emu import crc
 from tests.golden_frames import GOLDEN, SAMPLE_GLOBAL, SAMPLE_LOCAL, captured_roce, vectors
+from tests.reference_crc import bitwise
 
 Icrc = Callable[[bytes], int]
-
-
-def bitwise(data: crc.Buffer, width: int, reflected: int) -> int:
-    """A reflected CRC, all ones at the start, complemented at the end, one bit at a time."""
-    ones = (1 << width) - 1
-    value = ones
-    for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (reflected if value & 1 else 0)
-    return value ^ ones
 
 
 def icrc_on_ethernet(frame: bytes) -> bytes:

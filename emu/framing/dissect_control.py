@@ -1,0 +1,51 @@
+"""Captured link flow control: PFC, PAUSE and flow-control packets, also those that say something impossible."""
+
+from __future__ import annotations
+
+from emu.crc import VCRC_BYTES, vcrc
+from emu.errors import InvariantBroken, WireError
+from emu.framing import control, summary
+from emu.framing.dissection import Dissection, Subject
+
+
+def dissect_mac_control(frame: Subject, start: int) -> Dissection:
+    """An Ethernet frame of EtherType 0x8808, whose opcode is at `start`."""
+    data = frame.data
+    frame.found["frame_bytes"] = frame.original_bytes
+    if len(data) < start + control.OPCODE.size:
+        return frame.other("MAC control cut short")
+    (opcode,) = control.OPCODE.unpack_from(data, start)
+    if opcode not in (control.OPCODE_PFC, control.OPCODE_PAUSE):
+        return frame.other(f"MAC control opcode 0x{opcode:04x}")
+    frame.found["network"] = "pfc" if opcode == control.OPCODE_PFC else "pause"
+    try:
+        said = control.decode(data)
+    except WireError as error:
+        return frame.end(problem="" if frame.cut else str(error), info=str(error))
+    if isinstance(said, control.Pfc):
+        headers = {"pfc": (said.enabled, said.quanta)}
+        return frame.end(headers=headers, info=summary.pfc_line(said.enabled, said.quanta))
+    if isinstance(said, control.Pause):
+        return frame.end(headers={"pause": (said.quanta,)}, info=summary.pause_line(said.quanta))
+    raise InvariantBroken(f"a MAC control frame is {said}")
+
+
+def dissect_link_control(frame: Subject, start: int) -> Dissection:
+    """A frame of EtherType 0x88B6, whose kind is at `start`."""
+    kind = frame.data[start : start + 1]
+    if not kind:
+        return frame.other("link control cut short")
+    return dissect_fcp(frame, start + 1) if kind[0] == control.KIND_FCP else frame.other(f"link control kind {kind[0]}")
+
+
+def dissect_fcp(frame: Subject, start: int = 0) -> Dissection:
+    """A flow-control packet at `start`; its LPCRC's verdict is the VCRC's."""
+    packet, found = frame.data[start : start + control.FCP_BYTES], frame.found
+    found.update(network="fcp", frame_bytes=start + control.FCP_BYTES)
+    if len(packet) < control.FCP_BYTES:
+        problem = "" if frame.cut else "cut short"
+        return frame.end(vcrc="unchecked" if frame.cut else "bad", problem=problem, info="FCP cut short")
+    fields = control.fcp_fields(packet)
+    right = vcrc(packet[: control.FLOW.size]).to_bytes(VCRC_BYTES, "little")
+    found["vcrc"] = "ok" if packet[control.FLOW.size :] == right else "bad"
+    return frame.end(headers={"fcp": fields}, virtual_lane=fields[1], info=summary.fcp_line(*fields))
