@@ -14,7 +14,7 @@ emu = .venv/bin/emu
 pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint bench
+.PHONY: help install install-for-tests demo test test-all lint bench
 
 help:
 	@echo 'make install    system packages and .venv: whatever is missing'
@@ -26,13 +26,16 @@ help:
 install:
 	@scripts/install.sh
 
+install-for-tests:
+	@scripts/install.sh tests
+
 demo: install
 	@$(emu) latency --profile $(PROFILES) --sizes $(SIZES)
 
-test: lint
+test: install-for-tests lint
 	$(pytest) -m 'not long'
 
-test-all: lint
+test-all: install-for-tests lint
 	$(pytest)
 
 lint: install

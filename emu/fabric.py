@@ -17,7 +17,7 @@ from emu.framing.roce import RoceFraming
 from emu.scenario.model import Scenario
 from emu.subnet import Subnet
 from emu.taps import Taps
-from emu.topology import Kind, Link, PortName, Topology
+from emu.topology import Kind, Link, PortName, Topology, reverse_name
 from emu.transport.requester import RequesterConfig
 from emu.verbs import Context
 from emu.wire.base import Wire
@@ -152,9 +152,3 @@ class Fabric:
             return FarEnd(nic.receive, True, 0, nic.timing.receive_ps)
         switch = self.switches[there.node]
         return FarEnd(switch.receive, switch.waits_for_last_bit, switch.hop_latency_ps, 0)
-
-
-def reverse_name(link: Link) -> str:
-    """The name of a link's other direction: `b-a` for `a-b`, `b-a#2` for `a-b#2`."""
-    _, mark, parallel = link.name.partition("#")
-    return f"{link.b.node}-{link.a.node}{mark}{parallel}"

@@ -155,6 +155,12 @@ def from_mininet(topo: MininetTopo, defaults: LinkDefaults) -> Topology:
     return Topology(nodes, tuple(links))
 
 
+def reverse_name(link: Link) -> str:
+    """The name of a link's other direction: `b-a` for `a-b`, `b-a#2` for `a-b#2`."""
+    _, mark, parallel = link.name.partition("#")
+    return f"{link.b.node}-{link.a.node}{mark}{parallel}"
+
+
 def link_names(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """`a-b` for each pair, with `#2`, `#3` ... for further links between the same two nodes."""
     seen: dict[frozenset[str], int] = {}

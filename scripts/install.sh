@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing: system packages first, then .venv with emu and its development tools.
+# With the argument `tests`: what only the test suite needs, too, as far as it can be had.
 # Does nothing, at once, where all is there. PYTHON=/path/to/python3 chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,11 +33,14 @@ find_python() {
     return 1
 }
 
-# Prints the packages of the list whose command fails here.
+# Prints the packages of the list whose command fails here: those all need, or with `tests` those the tests need.
 missing_packages() {
-    local package check
+    local package check purpose
     while read -r package check; do
         [[ -z $package || $package == \#* ]] && continue
+        purpose=all
+        [[ $check == *'# tests' ]] && purpose=tests
+        [[ $purpose == "$1" ]] || continue
         bash -c "$check" >/dev/null 2>&1 || printf '%s\n' "$package"
     done <"$packages_file"
 }
@@ -48,7 +52,7 @@ apt() {
 
 install_packages() {
     local -a missing as_root=()
-    mapfile -t missing < <(missing_packages)
+    mapfile -t missing < <(missing_packages all)
     ((${#missing[@]})) || return 0
     command -v apt-get >/dev/null ||
         die "this is not Debian or Ubuntu: install what these Debian packages hold, then try again: ${missing[*]}"
@@ -62,6 +66,20 @@ install_packages() {
     apt install --no-install-recommends "${missing[@]}" 2>/dev/null && return
     apt update || die "apt-get update failed"
     apt install --no-install-recommends "${missing[@]}" || die "apt-get could not install: ${missing[*]}"
+}
+
+# What only tests need; without it they are skipped.
+install_test_packages() {
+    local -a missing as_root=()
+    mapfile -t missing < <(missing_packages tests)
+    ((${#missing[@]})) || return 0
+    ((EUID == 0)) || as_root=(sudo -n)
+    printf 'install: for the tests: %s\n' "${missing[*]}"
+    if command -v apt-get >/dev/null && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
+        apt install --no-install-recommends "${missing[@]}" 2>/dev/null && return
+        apt update && apt install --no-install-recommends "${missing[@]}" && return
+    fi
+    printf 'install: not to be had here, so some tests are skipped: %s\n' "${missing[*]}"
 }
 
 # Whether .venv was made here, for this checkout, and with $PYTHON where that was asked for.
@@ -87,6 +105,7 @@ asked_for=${PYTHON:-}
 PYTHON=$(find_python) || { [[ -z $asked_for ]] || exit 3; PYTHON=python3; }   # none yet: the packages bring one
 export PYTHON
 install_packages
+[[ ${1:-} != tests ]] || install_test_packages
 PYTHON=$asked_for
 if ! usable || [[ pyproject.toml -nt $stamp ]]; then
     make_venv

@@ -71,7 +71,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rnu"], "emu: unknown command 'rnu'; did you mean 'run'? known: run, latency, list"),
+        (["rnu"], "emu: unknown command 'rnu'; did you mean 'run'? known: run, latency, decode, list"),
         (["congestion"], "emu: not yet: 'congestion'"),
         (["--fast"], "emu: unknown option '--fast'"),
         (["run"], "emu run: which scenario?"),

@@ -51,7 +51,9 @@ def tools(folder: Path, *more: str) -> str:
     return str(path)
 
 
-def install(checkout: Path, user: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def install(
+    checkout: Path, *arguments: str, user: int | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the install step there, as `user` where this process may become another."""
     if user is not None and os.geteuid() == 0:
         try:
@@ -61,7 +63,7 @@ def install(checkout: Path, user: int | None = None, **environment: str) -> subp
     else:
         user = None
     return subprocess.run(
-        ["bash", "scripts/install.sh"],
+        ["bash", "scripts/install.sh", *arguments],
         cwd=checkout,
         env={"PATH": os.environ["PATH"]} | environment,
         user=user,
@@ -83,6 +85,8 @@ def refusal(result: subprocess.CompletedProcess[str]) -> str:
 def test_the_list_holds_what_is_here(package: str, check: str) -> None:
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     environment = {"PATH": path, "PYTHON": sys.executable}
+    if check.endswith("# tests") and not shutil.which(package):
+        pytest.skip(f"{package} is not installed: only tests need it")
     assert subprocess.run(["bash", "-c", check], env=environment, capture_output=True, check=False).returncode == 0
 
 
@@ -96,6 +100,21 @@ def test_there_is_one_list() -> None:
 def test_elsewhere_than_on_debian_it_says_what_to_install(checkout: Path) -> None:
     (checkout / LIST).write_text("# a comment\nmissing  false\nthere  true\n")
     assert refusal(install(checkout, PATH=tools(checkout))).endswith(": missing\n")
+
+
+def test_what_only_tests_need_stops_nobody(checkout: Path) -> None:
+    (checkout / LIST).write_text("for-tests  false  # tests\nmissing  false\n")
+    path = tools(checkout)
+    for arguments in ((), ("tests",)):
+        assert refusal(install(checkout, *arguments, PATH=path)).endswith(": missing\n")
+    (checkout / LIST).write_text("for-tests  false  # tests\n")
+    (checkout / ".venv/bin").mkdir(parents=True)
+    (checkout / ".venv/bin/python").symlink_to(sys.executable)
+    (checkout / ".venv/installed-from").write_text(f"{checkout}\n")
+    assert (install(checkout, PATH=path).returncode, install(checkout, PATH=path).stdout) == (0, "")
+    done = install(checkout, "tests", PATH=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("install: not to be had here, so some tests are skipped: for-tests\n")
 
 
 def test_without_root_or_sudo_it_says_what_to_run(checkout: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from emu.engine import Engine
 from emu.errors import ScenarioError
@@ -36,7 +37,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", metavar="N", type=_seed, help="seed of every random stream")
     parser.add_argument("--out", metavar="DIR", help="write a result folder, which must not exist yet")
-    parser.add_argument("--force", action="store_true", help="let --out replace an earlier result folder")
+    parser.add_argument(
+        "--force", action="store_true", help="let --out replace an earlier result folder, and --capture a file"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON, and nothing else, on stdout")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress bar; errors only")
 
@@ -55,11 +58,14 @@ def options_of(
     arguments: argparse.Namespace,
     on_message: Callable[[Message], object] | None = None,
     on_progress: Callable[[Engine, Measurement], object] | None = None,
+    captures: tuple[Path, ...] = (),
 ) -> Options:
     """How to run, as the options say."""
     return Options(
         wire=arguments.wire,
         accept_foreign=arguments.accept_foreign,
+        captures=captures,
+        replace_captures=arguments.force,
         on_message=on_message,
         on_progress=on_progress,
     )

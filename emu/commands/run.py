@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
@@ -25,6 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the scenario and the options."""
     parser.add_argument("scenario", metavar="SCENARIO", nargs="?", help="a scenario file, or a built-in by name")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files and stop")
+    parser.add_argument(
+        "--capture",
+        metavar="FILE",
+        help="write one pcapng file of the scenario's capture links, or of all links if it names none",
+    )
     add_common(parser)
 
 
@@ -36,6 +42,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.scenario is None:
         raise ScenarioError("which scenario? Give a file, or a built-in by name (emu list shows them)")
     scenario = load(arguments.scenario, arguments.settings, arguments.seed)
+    if scenario.capture and arguments.capture is None and arguments.out is None and not arguments.quiet:
+        complain("the scenario's capture is not written: --out DIR or --capture FILE says where")
     ready(arguments)
     result = _run(scenario, arguments)
     if arguments.json:
@@ -59,15 +67,17 @@ def verdict(result: dict[str, Any]) -> int:
 
 def _run(scenario: Scenario, arguments: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as stack:
-        folder = None
+        folder, captures = None, [Path(arguments.capture)] if arguments.capture is not None else []
         if arguments.out is not None:
             folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force))
+            captures += [folder.capture_path(scenario.name)] if scenario.capture else []
         progress = stack.enter_context(Progress(message_count(scenario), "message", quiet=arguments.quiet))
 
         def show(_: Engine, measurement: Measurement) -> None:
             progress.reach(measurement.completed + measurement.failed)
 
-        result = run(scenario, options_of(arguments, folder.on_message if folder else None, show))
+        on_message = folder.on_message if folder else None
+        result = run(scenario, options_of(arguments, on_message, show, tuple(captures)))
         if folder is not None:
             folder.finish(result)
         return result

@@ -48,6 +48,7 @@ def checks() -> list[Check]:
         _files(),
         _cpus(),
         _memory(),
+        _tool("tshark", "tests of captures, looking at them", "tshark"),
     ]
 
 

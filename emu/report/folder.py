@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -22,9 +23,10 @@ from emu.report.output import to_json
 from emu.units import NS
 from emu.verbs import QP
 
-RESULT, MESSAGES = "result.json", "messages.csv"
+RESULT, MESSAGES, CAPTURES = "result.json", "messages.csv", "captures"
+NAME_LIMIT = 60  # characters of a capture's name: file names have at most 255 bytes
 # What a result folder may hold; anything else in it is somebody's own, and --force does not touch it.
-OURS = {RESULT, MESSAGES, "queues.csv", "trace.json", "captures", "report.html"}
+OURS = {RESULT, MESSAGES, "queues.csv", "trace.json", CAPTURES, "report.html"}
 TIMES = ("posted_ns", "delivered_ns", "completed_ns", "latency_ns", "fabric_latency_ns", "completion_latency_ns")
 COLUMNS = (
     *("src", "dst", "qp", "number", "size_bytes", "status", "retransmitted"),
@@ -73,6 +75,15 @@ class ResultFolder:
         """Add a finished message to messages.csv."""
         with self._errors_named():
             self._writer.writerow(_row(message))
+
+    def capture_path(self, scenario_name: str) -> Path:
+        """Where a capture of that scenario belongs: captures/NAME.pcapng, as far as NAME can be a file's."""
+        assert self._partial is not None
+        name = re.sub(r"[^\w.+-]", "_", scenario_name).lstrip(".-")[:NAME_LIMIT] or "capture"
+        folder = self._partial / CAPTURES
+        with self._errors_named():
+            folder.mkdir(exist_ok=True)
+        return folder / f"{name}.pcapng"
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json and give the folder its name."""

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from emu.capture.recorder import Recorder, chosen
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric, Wires
@@ -31,6 +33,8 @@ class Options:
     receive_buffer_bytes: int | None = None  # of each veth's socket; None: as large as allowed
     on_message: Callable[[Message], object] | None = None  # each finished message, in order
     on_progress: Callable[[Engine, Measurement], object] | None = None
+    captures: tuple[Path, ...] = ()  # files to record the scenario's `capture` links into; all links if it names none
+    replace_captures: bool = False  # whether one that exists already may be overwritten
     before_run: Callable[[Fabric], object] | None = None  # once built, before the first event
 
 
@@ -48,7 +52,10 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     assembly = Assembly(scenario, options.on_message)
     engine, fabric = assembly.engine, assembly.fabric
     with ExitStack() as undo:
+        recorders = [undo.enter_context(Recorder(path, replace=options.replace_captures)) for path in options.captures]
         wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
+        for recorder in recorders:
+            _record(recorder, assembly)
         assembly.join(wires, accept_foreign=options.accept_foreign)
         if options.before_run is not None:
             options.before_run(fabric)
@@ -75,6 +82,13 @@ def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
 
     lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
     return lab.wires
+
+
+def _record(recorder: Recorder, assembly: Assembly) -> None:
+    """Let the recorder see what the scenario wants captured."""
+    scenario = assembly.scenario
+    links = chosen(assembly.topology.links, scenario.capture)
+    recorder.watch(assembly.taps, links, native=scenario.fabric.framing == "native", title=scenario.name)
 
 
 def _watch(assembly: Assembly, options: Options) -> None:

@@ -122,6 +122,10 @@ class Graph(Model):
         """The hosts, in order."""
         return self.hosts
 
+    def link_ends(self) -> Iterator[tuple[str, str]]:
+        """The two nodes of each link, in order."""
+        return ((link.a.node, link.b.node) for link in self.links)
+
     def ports(self) -> Iterator[tuple[GraphLink, PortName, PortName]]:
         """Each link with its two ports: as given, else the node's next free number (hosts from 0, switches from 1)."""
         given = {

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr, WithJsonSchema, model_validator
 
 from emu.errors import ScenarioError
+from emu.scenario.capture import Capture, check_capture
 from emu.scenario.expect import Expectation
 from emu.scenario.fabric import Fabric
 from emu.scenario.field import Model, Name, NotYet, Time, nearest, refuse, show, whole
@@ -71,7 +72,7 @@ class Scenario(Model):
     faults: NotYet = ()
     inject: NotYet = ()
     run: Run = Run()
-    capture: NotYet = ()
+    capture: Capture = ()
     expect: tuple[ExpectationText, ...] = ()
 
     _provenance: Mapping[str, Provenance] = PrivateAttr(default_factory=dict)
@@ -90,6 +91,11 @@ class Scenario(Model):
     def resolved(self) -> dict[str, Any]:
         """As a file would have it, defaults filled in and quantities as text; loads again to an equal scenario."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @model_validator(mode="after")
+    def _check_links(self) -> Self:
+        check_capture(self.capture, self.fabric.topology.link_ends())
+        return self
 
     @model_validator(mode="after")
     def _check_hosts(self) -> Self:

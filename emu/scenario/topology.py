@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -35,6 +36,12 @@ class LeafSpine(Model):
         """The hosts, in order."""
         return [f"h{number}" for number in range(self.leaves * self.hosts_per_leaf)]
 
+    def link_ends(self) -> Iterator[tuple[str, str]]:
+        """The two nodes of each link, in order."""
+        for host in range(self.leaves * self.hosts_per_leaf):
+            yield f"leaf{host // self.hosts_per_leaf}", f"h{host}"
+        yield from ((f"leaf{leaf}", f"spine{spine}") for leaf in range(self.leaves) for spine in range(self.spines))
+
 
 class Line(Model):
     """Hosts h0 and h1 with `switches` switches in a row between them: h0 s0 s1 .. h1; none is back to back."""
@@ -47,6 +54,10 @@ class Line(Model):
     def host_names(self) -> Sequence[str]:
         """The hosts, in order."""
         return ["h0", "h1"]
+
+    def link_ends(self) -> Iterator[tuple[str, str]]:
+        """The two nodes of each link, in order."""
+        return pairwise(["h0", *(f"s{number}" for number in range(self.switches)), "h1"])
 
 
 TOPOLOGIES: dict[str, type[LeafSpine] | type[Line] | type[Graph]] = {

@@ -1,0 +1,86 @@
+"""Records what is sent on chosen links: when the first bit leaves, and the bytes, whatever becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from emu.capture import erf
+from emu.capture.writer import InterfaceBlock, PcapngWriter
+from emu.frame import Frame
+from emu.framing.dissect import ERF_INFINIBAND, LINK_ERF, LINK_ETHERNET
+from emu.framing.native import LRH_OFFSET
+from emu.scenario.capture import EVERY_LINK
+from emu.taps import Taps
+from emu.topology import Link, reverse_name
+from emu.units import NS
+
+APPLICATION = "emu"
+
+
+class Recorder:
+    """Use with `with`; one pcapng file, an interface for each direction of the links, times rounded down to ns.
+
+    Ethernet frames are as on the veth, without FCS; native ones are ERF records of LRH to VCRC, without what carries
+    them over a veth. Raises ScenarioError, MachineError as PcapngWriter does.
+    """
+
+    def __init__(self, path: Path, *, replace: bool = False) -> None:
+        self._writer = PcapngWriter(path, replace=replace)
+        self._interfaces: dict[str, int] = {}
+        self._native = False
+        self.frames = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._writer.close()
+
+    def watch(self, taps: Taps, links: Iterable[Link], *, native: bool, title: str) -> None:
+        """Begin: from now on what leaves on these links, in either direction, is recorded."""
+        self._native = native
+        blocks = list(_interface_blocks(links, LINK_ERF if native else LINK_ETHERNET))
+        self._interfaces = {block.name: number for number, block in enumerate(blocks)}
+        comment = f"{title}: virtual time from 0; lost and changed frames as they were sent"
+        self._writer.begin(blocks, comment=comment, application=APPLICATION)
+        before = taps.frame_sent
+
+        def both(time_ps: int, direction: str, frame: Frame) -> None:
+            if before is not None:
+                before(time_ps, direction, frame)
+            self.record(time_ps, direction, frame)
+
+        taps.frame_sent = self.record if before is None else both
+
+    def record(self, time_ps: int, direction: str, frame: Frame) -> None:
+        """The frame's first bit leaves now, if its link is one of ours."""
+        interface = self._interfaces.get(direction)
+        if interface is None:
+            return
+        data = frame.data
+        if data is None:  # nothing needed its bytes so far
+            data = frame.data = frame.envelope.framing.encode(frame)
+        time_ns = time_ps // NS
+        if self._native:
+            size_bytes = len(data) - LRH_OFFSET
+            head = erf.header(time_ns, ERF_INFINIBAND, size_bytes, size_bytes)
+            self._writer.write(interface, time_ns, head, memoryview(data)[LRH_OFFSET:])
+        else:
+            self._writer.write(interface, time_ns, b"", data)
+        self.frames += 1
+
+
+def chosen(links: Iterable[Link], names: str | Collection[str]) -> list[Link]:
+    """The links that are named by either direction; all of them for `all` or nothing."""
+    if not names or names == EVERY_LINK:
+        return list(links)
+    return [link for link in links if link.name in names or reverse_name(link) in names]
+
+
+def _interface_blocks(links: Iterable[Link], link_type: int) -> Iterator[InterfaceBlock]:
+    for link in links:
+        for name, here, there in ((link.name, link.a, link.b), (reverse_name(link), link.b, link.a)):
+            yield InterfaceBlock(name, f"{here.interface} to {there.interface}", link_type, link.rate_bps)

@@ -1,0 +1,90 @@
+"""The recorder: which links, what bytes, when; and the same file on both wires."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import unpack_from
+
+import pytest
+
+from emu.capture import read
+from emu.capture.recorder import chosen
+from emu.errors import ScenarioError
+from emu.run import Options, run
+from emu.scenario import builtin
+from emu.scenario.load import load
+from emu.scenario.model import Scenario
+from tests.capture.recording import record
+from tests.graphs import graph
+
+SMALL = {name: ["traffic.0.size=16KiB", "expect=[]"] for name in ("all-to-all-native", "all-to-all-roce")}
+
+
+def small(name: str, *settings: str) -> Scenario:
+    """A built-in, with less traffic where it has much."""
+    return load(name, [*SMALL.get(name, []), *settings])
+
+
+@pytest.mark.parametrize("name", builtin.names())
+def test_what_was_sent_is_what_is_captured(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    sent = record(small(name), path)
+    captured = list(read(path))
+    assert len(captured) == len(sent) > 5
+    for seen, each in zip(sent, captured, strict=True):
+        data = seen.frame.envelope.framing.encode(seen.frame)
+        assert (each.time_ns, each.interface) == (seen.time_ps // 1000, seen.direction)
+        if each.link_type == 197:
+            assert each.data[16:] == data[14:]
+            (stamp,) = unpack_from("<Q", each.data)
+            assert round(stamp * 10**9 / 2**32) == each.time_ns
+            assert unpack_from(">BBHHH", each.data, 8) == (21, 4, len(data) + 2, 0, len(data) - 14)
+        else:
+            assert each.data == data
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", builtin.names())
+def test_both_wires_write_the_same_file(name: str, tmp_path: Path) -> None:
+    paths = {wire: tmp_path / f"{wire}.pcapng" for wire in ("veth", "memory")}
+    for wire, path in paths.items():
+        run(small(name), Options(wire=wire, captures=(path,)))
+    veth, memory = (path.read_bytes() for path in paths.values())
+    assert veth == memory
+    assert len(veth) > 10_000
+
+
+@pytest.mark.parametrize("names", [["leaf0-h0"], ["h0-leaf0"], ["h0-leaf0", "leaf0-h0"]])
+def test_a_name_means_both_directions(names: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    record(small("hello", f"capture={names}".replace("'", "")), path)
+    assert [each.interface for each in read(path)] == ["h0-leaf0", "leaf0-h0"]
+
+
+def test_links_are_chosen_in_their_order() -> None:
+    links = graph("a-b b-c").links
+    assert [link.name for link in links] == ["a-b", "b-c"]
+    assert chosen(links, "all") == chosen(links, ()) == list(links)
+    assert chosen(links, ["c-b", "a-b"]) == list(links)
+    assert chosen(links, ["c-b"]) == [links[1]]
+
+
+def test_several_files_and_other_watchers(tmp_path: Path) -> None:
+    paths = (tmp_path / "a", tmp_path / "b")
+    run(small("hello"), Options(wire="memory", captures=paths))
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len(list(read(paths[0]))) == 8
+    with pytest.raises(ScenarioError, match="exists already"):
+        run(small("hello"), Options(wire="memory", captures=paths))
+    run(small("hello"), Options(wire="memory", captures=paths, replace_captures=True))
+
+
+def test_nothing_is_encoded_where_nobody_captures() -> None:
+    frames = []
+
+    def watch(fabric: object) -> None:
+        fabric._taps.frame_sent = lambda _time, _link, frame: frames.append(frame)  # type: ignore[attr-defined]
+
+    run(small("hello"), Options(wire="memory", before_run=watch))
+    assert len(frames) == 8
+    assert all(frame.data is None for frame in frames)

@@ -1,0 +1,209 @@
+"""tshark reads every capture we write: nothing malformed, and every field it shows is what was sent."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from emu.addresses import ipv4_text
+from emu.capture import Record, read
+from emu.capture.recorder import Recorder
+from emu.capture.writer import InterfaceBlock
+from emu.scenario import builtin
+from emu.scenario.load import load, parse
+from emu.scenario.model import Scenario
+from tests import reference_crc
+from tests.capture.recording import Sent, record
+from tests.capture.test_recorder import small
+
+TSHARK = shutil.which("tshark")
+pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed (Debian package tshark)")
+
+FIELDS = (
+    *("frame.interface_name", "frame.interface_description", "frame.time_epoch", "frame.len", "frame.cap_len"),
+    *("infiniband.lrh.slid", "infiniband.lrh.dlid", "infiniband.lrh.pktlen", "ip.src", "ip.dst", "ip.dsfield"),
+    *("udp.srcport", "udp.dstport", "udp.length", "infiniband.bth.opcode", "infiniband.bth.m"),
+    *("infiniband.bth.padcnt", "infiniband.bth.p_key", "infiniband.bth.destqp", "infiniband.bth.a"),
+    *("infiniband.bth.psn", "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen"),
+    *("infiniband.aeth.syndrome", "infiniband.aeth.msn", "data.len", "infiniband.invariant.crc"),
+    *("infiniband.variant.crc", "_ws.malformed", "_ws.expert"),
+)
+ODD_SIZES = """
+name: odd sizes
+fabric: {{profile: {profile}, topology: {{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2}}, path_mtu: 256B}}
+traffic:
+  - {{kind: write, pairs: [[h0, h3], [h2, h1]], size: 1B}}
+  - {{kind: write, pairs: [[h0, h2]], size: 259B}}
+  - {{kind: write, pairs: [[h1, h3]], size: 1022B, qps: 2, count: 3}}
+capture: [h0-leaf0, leaf0-spine1, leaf1-h3]
+"""
+
+
+class Shown(NamedTuple):
+    """One frame's fields as tshark prints them, by name."""
+
+    fields: dict[str, str]
+
+    def number(self, name: str) -> int | None:
+        text = self.fields[name]
+        return int(text, 0) if text else None
+
+
+def tshark(path: Path, *more: str) -> str:
+    """What tshark prints about the file."""
+    done = subprocess.run(
+        [TSHARK or "tshark", "-n", "-r", str(path), "--disable-protocol", "rpcordma", *more],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def shown(path: Path) -> Iterator[Shown]:
+    options = [option for field in FIELDS for option in ("-e", field)]
+    for line in tshark(path, "-T", "fields", "-E", "separator=|", "-E", "occurrence=a", *options).splitlines():
+        yield Shown(dict(zip(FIELDS, line.split("|"), strict=True)))
+
+
+def check(sent: Sent, fields: Shown) -> None:
+    """Everything that both the tap and tshark know about a frame."""
+    frame, envelope = sent.frame, sent.frame.envelope
+    here, _, there = sent.direction.partition("-")
+    assert fields.fields["frame.interface_name"] == sent.direction
+    assert fields.fields["frame.interface_description"].startswith(f"{here}-eth")
+    assert f" to {there.partition('#')[0]}-eth" in fields.fields["frame.interface_description"]
+    assert Decimal(fields.fields["frame.time_epoch"]) * 10**9 == sent.time_ps // 1000
+    assert fields.fields["_ws.malformed"] == fields.fields["_ws.expert"] == ""
+    length = len(envelope.framing.encode(frame))
+    if envelope.framing.name == "native":
+        length -= 14
+        assert fields.number("infiniband.lrh.slid") == envelope.source
+        assert fields.number("infiniband.lrh.dlid") == envelope.destination
+        assert fields.number("infiniband.lrh.pktlen") == (length - 2) // 4
+    else:
+        assert fields.fields["ip.src"] == ipv4_text(envelope.source)
+        assert fields.fields["ip.dst"] == ipv4_text(envelope.destination)
+        assert fields.number("ip.dsfield") == envelope.tos
+        assert fields.number("udp.srcport") == envelope.udp_source_port
+        assert fields.number("udp.dstport") == 4791
+        assert fields.number("udp.length") == length - 34
+    assert fields.number("frame.len") == fields.number("frame.cap_len") == length
+    assert fields.number("infiniband.bth.opcode") == frame.opcode
+    assert fields.number("infiniband.bth.psn") == frame.psn
+    assert fields.number("infiniband.bth.destqp") == envelope.destination_qp
+    assert fields.number("infiniband.bth.p_key") == envelope.pkey
+    assert fields.number("infiniband.bth.padcnt") == -len(frame.payload) % 4
+    assert fields.number("infiniband.bth.a") == frame.ack_request
+    check_headers(sent, fields)
+
+
+def check_headers(sent: Sent, fields: Shown) -> None:
+    frame = sent.frame
+    reth = tuple(fields.number(f"infiniband.reth.{name}") for name in ("va", "r_key", "dmalen"))
+    assert reth == (frame.reth or (None, None, None))
+    aeth = (fields.number("infiniband.aeth.syndrome"), fields.number("infiniband.aeth.msn"))
+    assert aeth == (frame.aeth or (None, None))
+    padded = len(frame.payload) + -len(frame.payload) % 4
+    assert fields.number("data.len") == (padded or None)
+
+
+def crcs(each: Record) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The check sums that the captured frame should have, bit by bit, and those it has."""
+    if each.link_type == 1:
+        should, has = reference_crc.icrc_of_ethernet(each.data)
+        return (should,), (has,)
+    packet = each.data[16:]
+    return reference_crc.crcs_of_infiniband(packet), (packet[-6:-2], packet[-2:])
+
+
+def check_capture(scenario: Scenario, path: Path) -> None:
+    sent = record(scenario, path)
+    found = list(shown(path))
+    assert len(found) == len(sent) > 5
+    for each, fields in zip(sent, found, strict=True):
+        check(each, fields)
+    captured = list(read(path))
+    distinct = {each.data[16:] if each.link_type == 197 else each.data: place for place, each in enumerate(captured)}
+    for place in distinct.values():
+        should, has = crcs(captured[place])
+        assert has == should
+    for frame, fields in zip(captured, found, strict=True):
+        values = [fields.fields[f"infiniband.{name}.crc"] for name in ("invariant", "variant")]
+        assert [bytes.fromhex(text[2:]) for text in values if text] == list(crcs_carried(frame))
+
+
+def crcs_carried(each: Record) -> tuple[bytes, ...]:
+    return (each.data[-4:],) if each.link_type == 1 else (each.data[-6:-2], each.data[-2:])
+
+
+@pytest.mark.parametrize("name", builtin.names())
+def test_every_built_in_on_all_links(name: str, tmp_path: Path) -> None:
+    check_capture(small(name), tmp_path / "a.pcapng")
+
+
+@pytest.mark.parametrize("profile", ["native", "roce"])
+def test_several_links_and_sizes_of_every_padding(profile: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    check_capture(parse(ODD_SIZES.format(profile=profile)), path)
+    names = {each.interface for each in read(path)}
+    assert names == {
+        *("h0-leaf0", "leaf0-h0", "leaf1-h3", "h3-leaf1"),
+        *({"leaf0-spine1", "spine1-leaf0"} & names),  # if the hash led any frame there
+    }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["all-to-all-native", "all-to-all-roce"])
+def test_the_big_ones_whole(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    sent = record(load(name), path)
+    assert len(sent) > 50_000
+    for each, fields in zip(sent, shown(path), strict=True):
+        check(each, fields)
+
+
+def test_interfaces_without_a_frame_are_named_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    with Recorder(path) as recorder:
+        recorder._writer.begin([InterfaceBlock("idle-link", "a to b", 1, 10)], comment="idle", application="emu")
+    assert tshark(path) == ""
+    capinfos = shutil.which("capinfos")
+    if capinfos:
+        assert "Name = idle-link" in subprocess.run([capinfos, path], capture_output=True, text=True, check=True).stdout
+
+
+def test_one_file_may_hold_both_networks(tmp_path: Path) -> None:
+    """As two captures joined would: tshark tells Ethernet from ERF by each interface's link type."""
+    paths = [tmp_path / f"{name}.pcapng" for name in ("hello", "line-store-and-forward")]
+    for path in paths:
+        record(small(path.stem), path)
+    both = tmp_path / "both.pcapng"
+    both.write_bytes(b"".join(path.read_bytes() for path in paths))
+    assert sum(1 for _ in read(both)) == len(tshark(both).splitlines()) == 59
+    assert tshark(both, "-Y", "_ws.malformed") == ""
+
+
+def test_a_wrong_byte_would_be_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    sent = record(small("hello"), path)
+    data = bytearray(path.read_bytes())
+    data[data.index(sent[-1].frame.data[14:] if sent[-1].frame.data else b"") + 8 + 11] ^= 1  # the ACK's PSN
+    path.write_bytes(data)
+    wrong = []
+    for each, fields, captured in zip(sent, shown(path), read(path), strict=True):
+        should, has = crcs(captured)
+        try:
+            check(each, fields)
+            assert has == should
+        except AssertionError:
+            wrong.append(each.direction)
+    assert wrong == ["h1-leaf1"]
