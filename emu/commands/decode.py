@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 
 from emu.capture.reader import CaptureFile
+from emu.capture.record import Record
 from emu.capture.summary import ROW_LIMIT, Summary
 from emu.commands.exit_codes import MISTAKE, OK
 from emu.commands.options import complain
 from emu.errors import ScenarioError, WireError
 from emu.report.decode import summary
 from emu.report.output import to_json, write
+from emu.report.progress import Progress
+
+FRAMES_A_STEP = 1000  # of the progress bar
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +37,12 @@ def execute(arguments: argparse.Namespace) -> int:
     decoded, warnings = Summary(with_rows=arguments.frames, limit=arguments.limit), list[str]()
     damage = ""
     try:
-        with CaptureFile(arguments.file, warnings.append) as capture:
+        with (
+            CaptureFile(arguments.file, warnings.append) as capture,
+            Progress(None, "frame", quiet=False) as progress,
+        ):
             try:
-                decoded.add(capture)
+                decoded.add(_watched(capture, progress))
             except WireError as error:
                 if not decoded.frames:
                     raise
@@ -54,6 +62,13 @@ def execute(arguments: argparse.Namespace) -> int:
         complain(damage)
         return MISTAKE
     return OK
+
+
+def _watched(records: Iterable[Record], progress: Progress) -> Iterator[Record]:
+    for number, record in enumerate(records):
+        if number % FRAMES_A_STEP == 0:
+            progress.reach(number)
+        yield record
 
 
 def _limit(text: str) -> int:

@@ -7,13 +7,19 @@ from struct import unpack_from
 
 import pytest
 
-from emu.capture import read
-from emu.capture.recorder import chosen
+from emu.capture import Record, read
+from emu.capture.recorder import Recorder, chosen
 from emu.errors import ScenarioError
+from emu.frame import Frame
+from emu.framing.dissect import dissect
 from emu.run import Options, run
+from emu.run.assembly import Assembly
 from emu.scenario import builtin
 from emu.scenario.load import load
 from emu.scenario.model import Scenario
+from emu.topology import reverse_name
+from emu.wire.likeness import as_changed
+from emu.wire.memory import MemoryWire
 from tests.capture.recording import record
 from tests.graphs import graph
 
@@ -59,6 +65,55 @@ def test_a_name_means_both_directions(names: list[str], tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     record(small("hello", f"capture={names}".replace("'", "")), path)
     assert [each.interface for each in read(path)] == ["h0-leaf0", "leaf0-h0"]
+
+
+class Refusing(MemoryWire):
+    """A wire whose end is down."""
+
+    def send(self, frame: Frame) -> bool:
+        return False
+
+
+class Changing(MemoryWire):
+    """A wire that flips a bit of every frame's payload."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.in_flight = (None,)  # type: ignore[assignment]  # the port asks for what came out
+
+    def receive(self, frame: Frame) -> Frame:
+        data = bytearray(frame.data or b"")
+        data[-8] ^= 1
+        return as_changed(frame, bytes(data), frame.envelope.framing)
+
+
+def record_over(wire: type[MemoryWire], path: Path) -> list[Record]:
+    """One message over a fabric whose link h0-leaf0 is such a wire; the capture of the first 3 us."""
+    assembly = Assembly(small("hello", "traffic.0.size=64B"))
+    with Recorder(path) as recorder:
+        recorder.watch(assembly.taps, assembly.topology.links, native=True, title="test")
+        assembly.join(
+            lambda link, _: (
+                MemoryWire(link.name),
+                (wire if link.name == "leaf0-h0" else MemoryWire)(reverse_name(link)),
+            )
+        )
+        assembly.engine.run(3_000_000)
+    return list(read(path))
+
+
+def test_a_lost_frame_shows_where_it_was_sent(tmp_path: Path) -> None:
+    (lost,) = record_over(Refusing, tmp_path / "a")
+    assert lost.interface == "h0-leaf0"
+
+
+def test_a_changed_frame_shows_as_it_was_sent_and_then_as_it_came_out(tmp_path: Path) -> None:
+    first, *others = record_over(Changing, tmp_path / "a")
+    assert [each.interface for each in (first, *others)] == ["h0-leaf0", "leaf0-spine0", "spine0-leaf1", "leaf1-h1"]
+    assert dissect(first.link_type, first.data).vcrc == "ok"
+    for each in others:
+        assert [dissect(each.link_type, each.data).vcrc, dissect(each.link_type, each.data).icrc] == ["bad", "bad"]
+        assert sum(a != b for a, b in zip(each.data[16:], first.data[16:], strict=True)) == 1
 
 
 def test_links_are_chosen_in_their_order() -> None:
