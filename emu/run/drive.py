@@ -61,9 +61,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         for wire in fabric.wires:
             wire.finish()
         count = conservation.check(assembly)
-        ending = outcome.Ending(
-            wire=options.wire, interrupted=interrupted, build_s=built - began, run_s=ran - built
-        )
+        ending = outcome.Ending(wire=options.wire, interrupted=interrupted, build_s=built - began, run_s=ran - built)
         return outcome.build(assembly, count, ending)
 
 
