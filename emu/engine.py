@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Generator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
 from emu.errors import InvariantBroken
+from emu.units import TIME_LIMIT_PS
 
 Action = Callable[[Any], object]
 Event = tuple[int, int, Action, Any]
 """When, in picoseconds; its place among the events of that instant; what to call with what."""
 
 LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
-LAST = 1 << 62  # a sequence number after all others of its instant
 
 
 class Engine:
     """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled."""
 
-    __slots__ = ("_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
+    __slots__ = ("_live", "_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
 
     def __init__(self) -> None:
         self.now_ps = 0
@@ -31,6 +31,7 @@ class Engine:
         self.queue: list[Event] = []  # a heap; `at` is the way in, but for ports, which push a million times a second
         self.tick = count().__next__  # the next sequence number
         self._stopped = False
+        self._live: set[Task] = set()
 
     def at(self, when_ps: int, action: Action, argument: Any = None) -> None:
         """Call `action(argument)` at `when_ps`, which may not lie in the past."""
@@ -39,32 +40,31 @@ class Engine:
         heappush(self.queue, (when_ps, self.tick(), action, argument))
 
     def run(self, until_ps: int | None = None) -> None:
-        """Run until the traffic is done, nothing is left to do, or `until_ps` has come (its events included)."""
+        """Run until the traffic is done, nothing is left to do, or `until_ps` has come (its events included).
+
+        Without `until_ps` that is TIME_LIMIT_PS: no clock here runs further, so that every sum of times fits 64 bits.
+        """
         queue = self.queue
-        end = (until_ps or 0, LAST, _at_the_end, self)
-        if until_ps is not None:
-            heappush(queue, end)
+        limit_ps = TIME_LIMIT_PS if until_ps is None else until_ps
         self._stopped = False
         while queue and not self._stopped:
             done = 0
             for done in range(1, LOOK_EVERY_EVENTS + 1):  # noqa: B007 - counted, not used inside
-                self.now_ps, _, action, argument = heappop(queue)
+                event = heappop(queue)
+                when_ps, _, action, argument = event
+                if when_ps > limit_ps:
+                    heappush(queue, event)
+                    self.now_ps = limit_ps
+                    self._stopped = True
+                    done -= 1
+                    break
+                self.now_ps = when_ps
                 action(argument)
                 if self._stopped or not queue:
                     break
             self.events_run += done
             if self.on_progress is not None:
                 self.on_progress()
-        if until_ps is not None:
-            self._forget(end)
-
-    def _forget(self, end: Event) -> None:
-        """Take the mark of `until_ps` out of the queue, or of the count if it was reached."""
-        if end in self.queue:
-            self.queue.remove(end)
-            heapify(self.queue)
-        else:
-            self.events_run -= 1
 
     def stop(self) -> None:
         """End `run` after the present event."""
@@ -77,19 +77,28 @@ class Engine:
     def spawn(self, coroutine: Coroutine[Future, Any, Any]) -> Task:
         """Start a workload's coroutine at the present instant; `await` the task for its result."""
         task = Task(self, coroutine)
+        self._live.add(task)
         self.tasks += 1
         self.at(self.now_ps, task.step)
         return task
+
+    def forget(self, task: Task) -> None:
+        """A task has returned; with the last one the run ends."""
+        self._live.discard(task)
+        self.tasks -= 1
+        if self.tasks == 0:
+            self.stop()
+
+    def close(self) -> None:
+        """End the coroutines that have not returned, those that never ran included."""
+        while self._live:
+            self._live.pop().close()
 
     def sleep(self, duration_ps: int) -> Future:
         """Await this to go on `duration_ps` later."""
         future = Future()
         self.at(self.now_ps + duration_ps, future.resolve)
         return future
-
-
-def _at_the_end(engine: Engine) -> None:
-    engine.stop()
 
 
 class Future:
@@ -139,12 +148,14 @@ class Task(Future):
         try:
             awaited = self._coroutine.send(value)
         except StopIteration as stop:
-            self._engine.tasks -= 1
             self.resolve(stop.value)
-            if self._engine.tasks == 0:
-                self._engine.stop()
+            self._engine.forget(self)
             return
         awaited.when_done(self.step)
+
+    def close(self) -> None:
+        """Let the coroutine end where it is."""
+        self._coroutine.close()
 
 
 class Timer:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from emu.addresses import Address, address_of
 from emu.errors import ScenarioError
-from emu.topology import Kind, Link, Topology
+from emu.topology import Kind, Topology
 
 Table = Mapping[str, tuple[int, ...]]
 """Destination host to port numbers, in link order."""
@@ -27,41 +27,53 @@ class Subnet:
             self._neighbours[link.b.node].append((link.b.number, link.a.node))
 
     def tables(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """For each switch, a Table. Hosts do not forward. Raises ScenarioError where two hosts cannot meet."""
+        """For each switch, a Table. Hosts do not forward. Raises ScenarioError where two hosts cannot meet.
+
+        The ways to a host are the ways to a switch it is on, so they are worked out once for all hosts of that switch.
+        """
         tables: dict[str, dict[str, tuple[int, ...]]] = {name: {} for name in self._topology.switches}
+        for switch, hosts in self._hosts_by_switch().items():
+            distance = self._distances(switch)
+            self._check_reach(hosts[0], distance)
+            for name, table in tables.items():
+                if name == switch or name not in distance:
+                    continue
+                nearer = distance[name] - 1
+                ways = tuple(port for port, node in self._neighbours[name] if distance.get(node) == nearer)
+                table.update(dict.fromkeys(hosts, ways))
+            local = set(hosts)
+            for port, node in self._neighbours[switch]:
+                if node in local:
+                    tables[switch][node] = (port,)
         for host in self._topology.hosts:
-            distance = self._distances(host)
-            for switch, table in tables.items():
-                if switch in distance:
-                    nearer = distance[switch] - 1
-                    table[host] = tuple(port for port, node in self._neighbours[switch] if distance.get(node) == nearer)
-            self._check_reach(host, distance)
+            ends = [node for _, node in self._neighbours[host]]
+            if not any(self._topology.kind(node) is Kind.SWITCH for node in ends):
+                self._check_reach(host, dict.fromkeys([host, *ends], 0))
         return tables
 
-    def _distances(self, host: str) -> dict[str, int]:
-        """Links from every node to `host`; a host in between ends the way."""
-        distance = {host: 0}
-        queue = deque([host])
+    def _hosts_by_switch(self) -> dict[str, list[str]]:
+        """The hosts on each switch that has any; a host back to back with another is on none."""
+        on: dict[str, list[str]] = {}
+        for host in self._topology.hosts:
+            for _, node in self._neighbours[host]:
+                if self._topology.kind(node) is Kind.SWITCH:
+                    on.setdefault(node, []).append(host)
+        return on
+
+    def _distances(self, start: str) -> dict[str, int]:
+        """Links from every node to switch `start`; a host in between ends the way."""
+        distance = {start: 0}
+        queue = deque([start])
         while queue:
             node = queue.popleft()
-            if node != host and self._topology.kind(node) is Kind.HOST:
-                continue
             for _, neighbour in self._neighbours[node]:
                 if neighbour not in distance:
                     distance[neighbour] = distance[node] + 1
-                    queue.append(neighbour)
+                    if self._topology.kind(neighbour) is Kind.SWITCH:
+                        queue.append(neighbour)
         return distance
 
     def _check_reach(self, host: str, distance: Mapping[str, int]) -> None:
         for other in self._topology.hosts:
             if other not in distance:
                 raise ScenarioError(f"host {other} cannot reach host {host}: no way of links leads there")
-
-
-def access_link(topology: Topology, host: str) -> Link:
-    """The one link of a host. Raises ScenarioError for none; for more than one, not yet."""
-    links = [link for link in topology.links if host in (link.a.node, link.b.node)]
-    if len(links) != 1:
-        reason = "has no link" if not links else f"has {len(links)} links; several ports a host are not supported yet"
-        raise ScenarioError(f"host {host} {reason}")
-    return links[0]

@@ -8,6 +8,7 @@ import pytest
 
 from emu.engine import Engine, Future, Timer, stream
 from emu.errors import InvariantBroken
+from emu.units import TIME_LIMIT_PS
 
 
 def test_time_goes_in_order_and_equal_times_as_scheduled() -> None:
@@ -126,6 +127,30 @@ def test_an_exception_in_a_coroutine_leaves_the_run() -> None:
     engine.spawn(wrong())
     with pytest.raises(ValueError, match="mine"):
         engine.run()
+
+
+def test_closing_ends_the_coroutines_that_wait_or_never_ran() -> None:
+    engine = Engine()
+    ended: list[str] = []
+
+    async def waits(name: str) -> None:
+        try:
+            await engine.sleep(100)
+        finally:
+            ended.append(name)
+
+    engine.spawn(waits("ran"))
+    engine.run(until_ps=10)
+    engine.spawn(waits("never ran"))
+    engine.close()
+    assert ended == ["ran"]
+
+
+def test_no_clock_runs_past_the_longest_time() -> None:
+    engine = Engine()
+    engine.at(TIME_LIMIT_PS + 1, print)
+    engine.run()
+    assert (engine.now_ps, engine.events_run, len(engine.queue)) == (TIME_LIMIT_PS, 0, 1)
 
 
 def test_a_future_resolves_once() -> None:

@@ -50,3 +50,25 @@ def test_hosts_that_cannot_meet_are_named() -> None:
 def test_hosts_back_to_back_need_no_switch() -> None:
     link = Link("h0-h1", PortName("h0", 0), PortName("h1", 0), 10**9, 0)
     assert Subnet(Topology((Node("h0", Kind.HOST), Node("h1", Kind.HOST)), (link,))).tables() == {}
+
+
+def test_two_pairs_back_to_back_are_no_fabric() -> None:
+    with pytest.raises(ScenarioError, match="cannot reach"):
+        Subnet(graph("h0-h1 h2-h3")).tables()
+
+
+@pytest.mark.parametrize("links", ["h0-s0 h1-s0 s0-s1 s1-h2", "h0-s0 s0-s1 s1-s2 s2-s0 s2-h1 s1-h2 s1-s2"])
+def test_every_way_leads_nearer_and_every_host_is_known_everywhere(links: str) -> None:
+    topology = graph(links)
+    ends = {(one.a.node, one.a.number): one.b.node for one in topology.links}
+    ends |= {(one.b.node, one.b.number): one.a.node for one in topology.links}
+    tables = Subnet(topology).tables()
+    for switch, table in tables.items():
+        assert set(table) == set(topology.hosts)
+        for host, ports in table.items():
+            for port in ports:
+                node, hops = ends[switch, port], 1
+                while node != host:
+                    node = ends[node, tables[node][host][0]]
+                    hops += 1
+                    assert hops < len(topology.nodes)

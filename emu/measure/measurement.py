@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
 from emu.errors import InvariantBroken
 from emu.frame import Message
+from emu.measure.values import Values
 from emu.parts import PARTS, unpack
 from emu.taps import Taps
 
@@ -15,13 +16,14 @@ from emu.taps import Taps
 class Flow:
     """One queue pair's messages to its peer. Times in picoseconds, -1 where there is none."""
 
-    __slots__ = ("bytes", "failed", "finish_ps", "messages", "retransmitted", "start_ps")
+    __slots__ = ("bytes", "failed", "finish_ps", "messages", "retransmitted", "size_bytes", "start_ps")
 
     def __init__(self) -> None:
         self.start_ps = -1
         self.finish_ps = -1  # the last message's data was visible
         self.messages = 0
         self.bytes = 0
+        self.size_bytes = 0  # of each message; -1 where they differ
         self.failed = 0
         self.retransmitted = 0
 
@@ -46,17 +48,17 @@ FloorOf = Callable[[Message], int]
 
 
 class Measurement:
-    """Everything a result says about messages. 24 bytes a message is all that grows with a run."""
+    """Everything a result says about messages. Nothing here grows with a run but the number of flows."""
 
     def __init__(self, taps: Taps, floor_ps: FloorOf, on_message: Callable[[Message], object] | None = None) -> None:
-        self.latency_ps: array[int] = array("q")  # posting to visible at the destination
-        self.fabric_ps: array[int] = array("q")  # first bit out to last bit in
-        self.completion_ps: array[int] = array("q")  # posting to CQE seen
+        self.latency_ps = Values()  # posting to visible at the destination
+        self.fabric_ps = Values()  # first bit out to last bit in
+        self.completion_ps = Values()  # posting to CQE seen
         self.parts_ps = [0] * len(PARTS)
         self.flows: dict[FlowKey, Flow] = {}
         self.posted = self.delivered = self.completed = self.failed = 0
         self.completed_bytes = 0
-        self.statuses: dict[str, int] = {}
+        self.statuses: Counter[str] = Counter()
         self._floor_ps = floor_ps
         self._on_message = on_message
         taps.message_posted = self._posted
@@ -69,6 +71,9 @@ class Measurement:
         if flow is None:
             flow = self.flows[message.flow] = Flow()
             flow.start_ps = message.posted_ps
+            flow.size_bytes = message.size_bytes
+        elif flow.size_bytes != message.size_bytes:
+            flow.size_bytes = -1
 
     def _delivered(self, message: Message) -> None:
         latency_ps = message.delivered_ps - message.posted_ps
@@ -103,6 +108,6 @@ class Measurement:
         else:
             self.failed += 1
             flow.failed += 1
-            self.statuses[message.status] = self.statuses.get(message.status, 0) + 1
+            self.statuses[message.status] += 1
         if self._on_message:
             self._on_message(message)

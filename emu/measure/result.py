@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from emu.measure.measurement import Flow, FlowKey, Measurement
-from emu.measure.percentile import summary_ns
 from emu.parts import PARTS
 from emu.units import NS
 
@@ -35,9 +35,9 @@ def messages(measurement: Measurement) -> dict[str, Any]:
         "completed": measurement.completed,
         "failed": measurement.failed,
         "bytes": measurement.completed_bytes,
-        "latency_ns": summary_ns(measurement.latency_ps),
-        "completion_latency_ns": summary_ns(measurement.completion_ps),
-        "statuses": dict(sorted(measurement.statuses.items())),
+        "latency_ns": measurement.latency_ps.summary_ns(),
+        "completion_latency_ns": measurement.completion_ps.summary_ns(),
+        "statuses": Counter(dict(sorted(measurement.statuses.items()))),
     }
 
 
@@ -52,8 +52,8 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
         "breakdown_ns": {name: value / count / NS for name, value in total.items()},
         "breakdown_ps_total": total,
         "breakdown_detail": {
-            "queueing.behind_control_frames_ns": control_ps / count / NS,
-            "queueing.behind_control_frames_ps_total": control_ps,
+            "queueing_behind_control_frames_ns": control_ps / count / NS,
+            "queueing_behind_control_frames_ps_total": control_ps,
         },
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from emu.frame import Message
 from emu.measure.measurement import Measurement
 from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
-from emu.run.signals import stop_on_signals
+from emu.run.signals import EndingSignals
 from emu.scenario.model import Scenario
 from emu.topology import Topology
 
@@ -51,7 +51,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     began = time.perf_counter()
     assembly = Assembly(scenario, options.on_message)
     engine, fabric = assembly.engine, assembly.fabric
-    with ExitStack() as undo:
+    with closing(engine), EndingSignals(engine) as signals, ExitStack() as undo:
         recorders = [undo.enter_context(Recorder(path, replace=options.replace_captures)) for path in options.captures]
         wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
         for recorder in recorders:
@@ -61,18 +61,14 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             options.before_run(fabric)
         built = time.perf_counter()
         _watch(assembly, options)
-        with stop_on_signals(engine) as signals:
-            engine.run(scenario.run.until_ps)
+        signals.arm()
+        engine.run(scenario.run.until_ps)
         ran = time.perf_counter()
+        interrupted = bool(signals.came) and engine.tasks > 0
         for wire in fabric.wires:
             wire.finish()
         count = conservation.check(assembly)
-        ending = outcome.Ending(
-            wire=options.wire,
-            interrupted=bool(signals) and engine.tasks > 0,
-            build_s=built - began,
-            run_s=ran - built,
-        )
+        ending = outcome.Ending(wire=options.wire, interrupted=interrupted, build_s=built - began, run_s=ran - built)
         return outcome.build(assembly, count, ending)
 
 

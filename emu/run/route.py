@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import cast
 
@@ -10,7 +9,8 @@ from emu import opcodes
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
 from emu.frame import Envelope, Frame, Message
-from emu.measure.floor import Hop, transit_ps
+from emu.measure.floor import Hop, Runs, transit_ps
+from emu.measure.measurement import Flow
 from emu.scenario.model import Scenario
 from emu.topology import Link
 from emu.verbs import QP
@@ -23,7 +23,7 @@ class Routes:
         self._fabric = fabric
         self._scenario = scenario
         self._hops: dict[QP, tuple[Hop, ...]] = {}
-        self._floors: dict[tuple[tuple[Hop, ...], int], int] = {}
+        self._floors: dict[tuple[tuple[Hop, ...], int, int], int] = {}
 
     @cached_property
     def _by_port(self) -> dict[int, tuple[str, Link]]:
@@ -47,17 +47,24 @@ class Routes:
         """The least that a message can take from posting to visible, in picoseconds."""
         return self.floor_ps(cast(QP, message.flow), message.size_bytes)
 
-    def floor_ps(self, qp: QP, size_bytes: int) -> int:
-        """The same for `size_bytes` in one message on this queue pair."""
+    def floor_ps(self, qp: QP, size_bytes: int, messages: int = 1) -> int:
+        """The same for that many messages of `size_bytes` on this queue pair, posted at once; 0 for none."""
         hops = self._hops.get(qp)
         if hops is None:
             hops = self._hops[qp] = self._hops_of(qp)
-        key = (hops, size_bytes)
+        key = (hops, size_bytes, messages)
         if key not in self._floors:
             nic = self._scenario.host.nic
-            transit = transit_ps(hops, self._wire_bytes(qp.envelope, size_bytes))
+            transit = transit_ps(hops, self._runs(qp.envelope, size_bytes), messages)
             self._floors[key] = nic.post_ps + transit + nic.receive_ps + nic.delivery_ps
         return self._floors[key]
+
+    def flow_floor_ps(self, qp: QP, flow: Flow) -> int:
+        """The least that a flow's delivered messages can take together; 0 where there is none to tell.
+
+        It is worked out for messages of one size, as all workloads send them so far.
+        """
+        return self.floor_ps(qp, flow.size_bytes, flow.messages) if flow.messages and flow.size_bytes >= 0 else 0
 
     def _hops_of(self, qp: QP) -> tuple[Hop, ...]:
         fabric = self._scenario.fabric
@@ -76,7 +83,7 @@ class Routes:
             )
         return tuple(hops)
 
-    def _wire_bytes(self, envelope: Envelope, size_bytes: int) -> Iterator[int]:
+    def _runs(self, envelope: Envelope, size_bytes: int) -> Runs:
         """The frames a WRITE of that size is cut into, by their bytes on the wire."""
         mtu_bytes = self._scenario.fabric.path_mtu_bytes
         packets = max(1, -(-size_bytes // mtu_bytes))
@@ -86,10 +93,9 @@ class Routes:
             return Frame(envelope, opcode, 0, bytes(payload_bytes)).wire_bytes
 
         if packets == 1:
-            yield size(opcodes.WRITE_ONLY, size_bytes)
-            return
-        yield size(opcodes.WRITE_FIRST, mtu_bytes)
-        middle = size(opcodes.WRITE_MIDDLE, mtu_bytes)
-        for _ in range(packets - 2):
-            yield middle
-        yield size(opcodes.WRITE_LAST, last_bytes)
+            return [(size(opcodes.WRITE_ONLY, size_bytes), 1)]
+        return [
+            (size(opcodes.WRITE_FIRST, mtu_bytes), 1),
+            (size(opcodes.WRITE_MIDDLE, mtu_bytes), packets - 2),
+            (size(opcodes.WRITE_LAST, last_bytes), 1),
+        ]

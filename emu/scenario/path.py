@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,8 @@ def _get(value: Any, step: Key, so_far: str) -> Any:
         return [_get(element, step, so_far) for element in value]
     if not isinstance(value, Mapping):
         raise ScenarioError(f"{so_far} is {show(value)}, which has no key {step.name!r}")
+    if step.name not in value and isinstance(value, Counter):
+        return 0  # a count of what there was by name: of anything else there was none
     if step.name not in value:
         raise ScenarioError(f"{so_far} has no key {step.name!r}{nearest(step.name, list(value))}")
     return value[step.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from struct import Struct
 
@@ -43,6 +44,13 @@ def dropped_frames(opened: socket.socket) -> int:
     """Frames the kernel had no room for in the receive buffer since the last call."""
     drops: int = _STATISTICS.unpack(opened.getsockopt(SOL_PACKET, PACKET_STATISTICS, _STATISTICS.size))[1]
     return drops
+
+
+def wait_for_frame(opened: socket.socket, timeout_s: float) -> None:
+    """Wait until there is something to read, or news of its interface, for at most `timeout_s` (1 ms at least)."""
+    poll = select.poll()
+    poll.register(opened, select.POLLIN)
+    poll.poll(max(1, round(timeout_s * 1000)))
 
 
 def interface_is_gone(opened: socket.socket) -> bool:

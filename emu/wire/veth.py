@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import select
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from time import monotonic
 from emu.errors import InvariantBroken, WireError
 from emu.frame import Frame, Framing
 from emu.wire.likeness import as_changed, nearest
-from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames
+from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames, wait_for_frame
 from emu.wire.refusal import reason_of
 
 PATIENCE_S = 1.0  # how long a frame that is due may be late before it counts as lost
@@ -162,7 +161,7 @@ class VethWire:
         """Before a send while others are in flight: read what has come, so that the kernel's buffer cannot overrun."""
         self._settle()
         if len(self.in_flight) >= self._burst and not self._arrived and self._is_hopeful():
-            self._wait(ROOM_WAIT_S)
+            wait_for_frame(self.receiver, ROOM_WAIT_S)
             self._settle()
 
     def _settle(self) -> None:
@@ -235,7 +234,7 @@ class VethWire:
                 self._lose(frame, waited=True)
                 return None
             waited = True
-            self._wait(left_s)
+            wait_for_frame(self.receiver, left_s)
 
     def _place(self, data: bytes, *, exactly: bool = False) -> int | None:
         """Which of the frames in flight came out as `data`, or changed into it unless `exactly`; None: none of them."""
@@ -291,11 +290,6 @@ class VethWire:
     def _delivered(self) -> int:
         lost_on_the_way = self.lost - self.refused
         return self.sent - lost_on_the_way - len(self.in_flight)
-
-    def _wait(self, timeout_s: float) -> None:
-        poll = select.poll()
-        poll.register(self.receiver, select.POLLIN)
-        poll.poll(max(1, round(timeout_s * 1000)))
 
     def _note(self, kind: str, text: str) -> None:
         """Each kind of disturbance is warned of once a wire; the counters say how often it came."""

@@ -22,10 +22,10 @@ traffic: [{kind: write, pairs: [[h0, h63]], size: 1KiB}]
 ALONE = ["unshare", "-n", "-m", "-p", "-f", "--mount-proc"]
 STOCK = """
 import subprocess, time
-subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
 from mininet.net import Mininet
 from mininet.node import Node
 from topologies.leaf_spine import LeafSpineTopo
+subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)  # last: the checkout may lie there
 class PlainSwitch(Node):
     def __init__(self, name, **params):
         super().__init__(name, inNamespace=True)

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from emu.lab.owner import Owner
 from emu.topology import Kind, Link, Node, PortName, Topology
 
 REPOSITORY = Path(__file__).parents[2]
@@ -58,6 +59,19 @@ def processes_of(run_id: str) -> list[int]:
         if f"EMU_RUN={run_id}".encode() in environment:
             found.append(int(entry))
     return found
+
+
+def process_at(node: str) -> int:
+    """A process in the namespaces of a node of the lab that this process has up."""
+    wanted = {f"EMU_NODE={node}".encode(), f"EMU_OWNER={Owner.this_process()}".encode()}
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            environment = Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted <= set(environment):
+            return int(entry)
+    raise LookupError(f"no process is at {node}")
 
 
 def interfaces_here() -> set[str]:

@@ -35,18 +35,26 @@ def as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
     runuser = shutil.which("runuser", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if runuser is None:
         pytest.skip("runuser (util-linux) is missing")
-    done = subprocess.run(
+    if _run_as_nobody(runuser, sys.executable, "-c", "import emu.lab.lab").returncode:
+        pytest.skip("nobody may not read this checkout, or the folders above it")
+    return _run_as_nobody(runuser, *command)
+
+
+def _run_as_nobody(runuser: str, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [runuser, "-u", "nobody", "--", *command],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent"},
+        cwd="/",
+        env={
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(REPOSITORY),
+            "HOME": "/nonexistent",
+        },
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    if "Permission denied" in done.stderr and "emu" not in done.stderr:
-        pytest.skip("nobody may not read this checkout")
-    return done
 
 
 def _all_users_exist() -> bool:

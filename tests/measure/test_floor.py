@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from emu.measure.floor import Hop, serialization_ps, transit_ps
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emu.measure.floor import Hop, Runs, Transit, serialization_ps, transit_ps
 
 
 def hop(*, stores: bool = False, gbps: int = 100, hop_latency_ps: int = 0) -> Hop:
@@ -12,19 +17,51 @@ def hop(*, stores: bool = False, gbps: int = 100, hop_latency_ps: int = 0) -> Ho
 
 def test_one_link_is_serialization_and_cable() -> None:
     assert serialization_ps(1000, 100 * 10**9) == 80_000
-    assert transit_ps([hop()], [1000]) == 90_000
+    assert transit_ps([hop()], [(1000, 1)]) == 90_000
 
 
 def test_cut_through_serializes_once_and_storing_at_every_hop() -> None:
-    assert transit_ps([hop(hop_latency_ps=7), hop()], [1000]) == 2 * 10_000 + 7 + 80_000
-    assert transit_ps([hop(hop_latency_ps=7, stores=True), hop()], [1000]) == 2 * 10_000 + 7 + 160_000
+    assert transit_ps([hop(hop_latency_ps=7), hop()], [(1000, 1)]) == 2 * 10_000 + 7 + 80_000
+    assert transit_ps([hop(hop_latency_ps=7, stores=True), hop()], [(1000, 1)]) == 2 * 10_000 + 7 + 160_000
 
 
 def test_the_slowest_link_paces_a_train_of_frames() -> None:
-    train = [1000] * 10
+    train = [(1000, 10)]
     assert transit_ps([hop(gbps=400), hop(gbps=100)], train) == 2 * 10_000 + 10 * 80_000
     assert transit_ps([hop(gbps=100), hop(gbps=400)], train) == 2 * 10_000 + 10 * 80_000
 
 
 def test_a_rate_that_does_not_divide_rounds_each_frame_up() -> None:
     assert serialization_ps(1, 3 * 10**9) == 2667
+
+
+rates = st.sampled_from([1, 7, 10, 100, 400])
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> list[Hop]:
+    """Up to five hops of any kind."""
+    return [
+        Hop(draw(rates) * 10**9, draw(st.integers(0, 10**6)), draw(st.integers(0, 10**6)), draw(st.booleans()), False)
+        for _ in range(draw(st.integers(1, 5)))
+    ]
+
+
+runs = st.lists(st.tuples(st.integers(38, 4200), st.integers(0, 40)), min_size=1, max_size=3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(paths(), runs, st.integers(1, 60))
+def test_multiplying_gives_what_sending_each_frame_gives(hops: list[Hop], message: Runs, messages: int) -> None:
+    each = Transit(hops)
+    for _ in range(messages):
+        for wire_bytes, count in message:
+            for _ in range(count):
+                each.frame(wire_bytes)
+    assert transit_ps(hops, message, messages) == each.last_in_ps
+
+
+def test_a_very_long_message_is_worked_out_at_once() -> None:
+    began = time.perf_counter()
+    assert transit_ps([hop(), hop()], [(1000, 10**9)]) == 20_000 + 10**9 * 80_000
+    assert time.perf_counter() - began < 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emu.scenario.traffic import AllToAll
-from traffic.workloads.cluster import Cluster, write_all
+from traffic.workloads.cluster import SHIFT_BYTES, SHIFTS, Cluster, write_all
 
 PART_STEP_BYTES = 64  # parts start this far apart, so that each peer gets other bytes
 
@@ -12,7 +12,7 @@ def start(cluster: Cluster, model: AllToAll) -> None:
     """Connect all pairs and start them together; host i begins with host i + 1, so no receiver is everyone's first."""
     hosts = list(cluster.contexts)
     for place, source in enumerate(hosts):
-        cluster.source(source, model.size_bytes + len(hosts) * PART_STEP_BYTES)
+        cluster.source(source, model.size_bytes + len(hosts) * PART_STEP_BYTES + SHIFTS * SHIFT_BYTES)
         for step in range(1, len(hosts)):
             destination = hosts[(place + step) % len(hosts)]
             for _ in range(model.qps):

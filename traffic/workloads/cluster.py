@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 
 from emu.engine import Engine, stream
@@ -13,6 +12,8 @@ from emu.transport.memory import Access
 from emu.verbs import CQ, MR, PD, QP, SGE, Context, SendWR
 
 TILE_BYTES = 65_521  # a prime: repeats of the pattern never line up with packets
+SHIFTS, SHIFT_BYTES = 61, 64  # messages of a queue pair begin at so many places of the source in turn
+ROOM_BYTES = 1 << 24  # for messages outstanding side by side, where a queue pair keeps several
 
 
 def available_memory_bytes() -> int:
@@ -52,13 +53,19 @@ class Cluster:
         return region
 
     def connect(self, source: str, destination: str, length: int, offset: int = 0, depth: int = 1) -> Channel:
-        """A connected queue pair with `length` bytes to send from `offset` of the source, and room for them."""
+        """A connected queue pair that writes `length` bytes at a time from about `offset` of the source.
+
+        At the destination there is room for `depth` messages side by side, within ROOM_BYTES.
+        """
         sender, receiver = self.domain(source), self.domain(destination)
         cq = self.contexts[source].create_cq(depth)
         qp = sender.create_qp(cq, depth)
         qp.connect(receiver.create_qp(self.contexts[destination].create_cq(1)))
-        target = self._register(destination, length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
-        return Channel(qp, cq, self.source(source, offset + length), offset, target)
+        slots = max(1, min(depth, ROOM_BYTES // max(length, 1)))
+        target = self._register(destination, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+        return Channel(
+            qp, cq, self.source(source, offset + length + SHIFTS * SHIFT_BYTES), offset, target, length, slots
+        )
 
     def _register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
         self.memory_bytes -= length
@@ -72,42 +79,50 @@ class Cluster:
 
 @dataclass(slots=True)
 class Channel:
-    """One queue pair and the two buffers that its WRITEs go between."""
+    """One queue pair and the buffers that its WRITEs go between: each message has other bytes than the one before."""
 
     qp: QP
     cq: CQ
     source: MR
     offset: int
     target: MR
-    _numbers: count[int] = field(default_factory=count)
+    length: int
+    slots: int
+    posted: int = 0
 
     def post_write(self) -> None:
-        """Post a WRITE of the whole target."""
-        sge = SGE(addr=self.source.addr + self.offset, length=self.target.length, lkey=self.source.lkey)
-        self.qp.post_send(
-            SendWR(wr_id=next(self._numbers), sge=sge, remote_addr=self.target.addr, rkey=self.target.rkey)
-        )
+        """Post the next message, to the next place in turn."""
+        number = self.posted
+        self.posted += 1
+        sge = SGE(addr=self._from(number), length=self.length, lkey=self.source.lkey)
+        self.qp.post_send(SendWR(wr_id=number, sge=sge, remote_addr=self._to(number), rkey=self.target.rkey))
 
-    def verify(self) -> None:
-        """Raise InvariantBroken unless the target holds what was sent."""
-        sent = self.source.slice(self.source.addr + self.offset, self.target.length)
-        if self.target.buffer != sent:
-            raise InvariantBroken(f"queue pair {self.qp.qp_num:#x}: the bytes that arrived are not those sent")
+    def verify(self, number: int) -> None:
+        """Raise InvariantBroken unless message `number` is in the target (or a later one was posted to its place)."""
+        if self.posted > number + self.slots:
+            return
+        at = self._to(number) - self.target.addr
+        if self.target.view[at : at + self.length].tobytes() != self.source.slice(self._from(number), self.length):
+            raise InvariantBroken(f"queue pair {self.qp.qp_num:#x}: message {number} is not in the target's memory")
+
+    def _from(self, number: int) -> int:
+        return self.source.addr + self.offset + number % SHIFTS * SHIFT_BYTES
+
+    def _to(self, number: int) -> int:
+        return self.target.addr + number % self.slots * self.length
 
 
 async def write_all(engine: Engine, channel: Channel, *, count: int, depth: int, start_ps: int) -> None:
-    """Send `count` WRITEs, `depth` of them outstanding; stops at the first that fails."""
+    """Send `count` WRITEs, `depth` of them outstanding, and check each in memory; stops at the first that fails."""
     if start_ps > engine.now_ps:
         await engine.sleep(start_ps - engine.now_ps)
-    posted = done = failed = 0
-    while done + failed < posted or (posted < count and not failed):
-        while posted < count and not failed and posted - done < depth:
+    done = failed = 0
+    while done + failed < channel.posted or (channel.posted < count and not failed):
+        while channel.posted < count and not failed and channel.posted - done < depth:
             channel.post_write()
-            posted += 1
         completion = await channel.cq.next()
         if completion.status:
             failed += 1
         else:
+            channel.verify(completion.wr_id)
             done += 1
-    if not failed:
-        channel.verify()
