@@ -110,6 +110,19 @@ class Topology:
                         f" {INTERFACE_NAME_LIMIT} are allowed, so shorten the node's name"
                     )
                 used[port] = link.name
+        self._check_link_names()
+
+    def _check_link_names(self) -> None:
+        # Names hold dashes and so do links' names: `a-b` to `c` and `a` to `b-c` would both be a-b-c.
+        taken: dict[str, str] = {}
+        for link in self.links:
+            for name in (link.name, reverse_name(link)):
+                if name in taken:
+                    raise ScenarioError(
+                        f"links {taken[name]} and {link.name} would share the name {name!r} in one direction:"
+                        " call a node otherwise, without a dash"
+                    )
+                taken[name] = link.name
 
     def kind(self, node: str) -> Kind:
         """What `node` is. Raises ScenarioError if there is none of that name."""

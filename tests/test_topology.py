@@ -74,3 +74,12 @@ def test_names_that_are_no_interface_are_refused(name: str) -> None:
 def test_kind_of_an_unknown_node_names_the_known() -> None:
     with pytest.raises(ScenarioError, match="known: h0, s0, h1"):
         graph("h0-s0 s0-h1").kind("h9")
+
+
+def test_links_whose_names_would_collide_are_refused() -> None:
+    nodes = tuple(Node(name, Kind.SWITCH) for name in ("a-b", "c", "a", "b-c"))
+    with pytest.raises(ScenarioError, match="share the name 'a-b-c'"):
+        Topology(nodes, (link("a-b", 1, "c", 1), link("a", 1, "b-c", 1)))
+    with pytest.raises(ScenarioError, match="share the name"):
+        Topology(nodes, (link("c", 1, "a-b", 1), link("a", 1, "b-c", 1)))
+    Topology(nodes, (link("a-b", 1, "c", 1), link("a", 1, "c", 2)))
