@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from types import FrameType
 from typing import NoReturn, Protocol, cast
 
 import emu
 from emu.commands import exit_codes
+from emu.commands.signals import Signals
 from emu.errors import MachineError, ScenarioError
-from emu.report.output import settle, write
+from emu.report.output import say, settle, write
 
 # Each is the module emu.commands.NAME; only the one that is asked for is loaded.
 COMMANDS = {
@@ -59,33 +56,48 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `emu ARGUMENTS`; the exit code. Never raises, whatever happens."""
+    """Run `emu ARGUMENTS`; the exit code. Never raises, whatever happens.
+
+    Without `argv` the process is this command's own: once the exit code is known, no signal changes it any more.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     label = f"emu {arguments[0]}" if arguments and arguments[0] in COMMANDS else "emu"
+    signals = Signals(for_good=argv is None)
     try:
-        with _signals_interrupt():
-            return settle(_dispatch(arguments))
-    except (ScenarioError, MachineError) as error:
-        _say(f"{label}: {error}")
-        return error.exit_code
+        signals.catch()
+        code = _outcome(label, arguments)
+        signals.settle()
     except KeyboardInterrupt:
-        _say(f"{label}: interrupted")
-        return exit_codes.INTERRUPTED
+        signals.settle()
+        say(f"{label}: interrupted")
+        code = exit_codes.INTERRUPTED
+    finally:
+        signals.release()
+    return code
+
+
+def _outcome(label: str, arguments: list[str]) -> int:
+    """The exit code, its reason told. Raises KeyboardInterrupt."""
+    try:
+        return settle(_dispatch(arguments))
+    except (ScenarioError, MachineError) as error:
+        say(f"{label}: {error}")
+        return error.exit_code
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OURS:
             return _bug(label, error)
-        _say(f"{label}: the Python package {error.name} is missing: run make install")
+        say(f"{label}: the Python package {error.name} is missing: run make install")
         return exit_codes.MACHINE
     except MemoryError:
-        _say(f"{label}: out of memory; a smaller scenario needs less")
+        say(f"{label}: out of memory; a smaller scenario needs less")
         return exit_codes.MACHINE
     except Exception as error:
         return _bug(label, error)
 
 
 def _bug(label: str, error: Exception) -> int:
-    _say("".join(traceback.format_exception(error)).rstrip())
-    _say(f"{label}: a bug in emu ({type(error).__name__}), not in what you asked for: please report the above")
+    say("".join(traceback.format_exception(error)).rstrip())
+    say(f"{label}: a bug in emu ({type(error).__name__}), not in what you asked for: please report the above")
     return exit_codes.BUG
 
 
@@ -140,31 +152,3 @@ def _unknown(name: str) -> str:
     close = get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"unknown command {name[:100]!r}; {hint}known: {', '.join(COMMANDS)}"
-
-
-def _say(text: str) -> None:
-    """A message for the user, on stderr if that is still open."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that whatever was made is undone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, _: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup wants it
-                signal.signal(number, interrupt)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

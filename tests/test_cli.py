@@ -82,6 +82,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "hello", "--set", "fabric.hop=1ns"], "unknown key 'hop'"),
         (["run", "hello", "--wire", "memory", "--accept-foreign"], "emu run: --accept-foreign: nobody else"),
         (["latency", "--sizes", "4"], "'4' has no unit: a size is written like 4KiB"),
+        (["latency", "--sizes", "3GiB"], "argument --sizes: '3GiB': a message has at most 2GiB"),
+        (["latency", "--profile", "nope"], "emu latency: --profile nope: unknown profile 'nope'; "),
+        (["latency", "--profile", "./nope.yaml"], "emu latency: --profile ./nope.yaml: nope.yaml: No such file"),
         (["latency", "--sizes", "4KiB,,1B"], "write a list like a,b,c"),
         (["latency", "--iters", "0"], "'0': a whole number from 1"),
         (["latency", "--claim", "100%"], "write less than 100%"),
@@ -133,6 +136,29 @@ def test_a_bug_of_ours_shows_a_traceback(
     assert "Traceback" in err
     assert type(error).__name__ in err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "hello", "--wire", "memory", "--out", "x"],
+        ["run", "hello", "--wire", "memory", "--set", "fabric.profile=./x.yaml"],
+        ["run", "./x.yaml", "--wire", "memory"],
+        ["latency", "--wire", "memory", "--profile", "./x.yaml"],
+        ["latency", "--wire", "memory", "--out", "x"],
+    ],
+)
+def test_a_current_folder_that_is_gone_is_exit_2(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert "x" in err
+    assert "No such file or directory" in err
+    assert err.count("\n") == 1
 
 
 def test_no_privileges_is_exit_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

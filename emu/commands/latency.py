@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from emu.commands.options import add_common, complain, options_of, ready
+from emu.commands.options import add_common, complain, keep, options_of, ready
 from emu.errors import ScenarioError
 from emu.harness.latency import Latencies, Plan, measure, scenarios_of
 from emu.report.folder import ResultFolder
@@ -17,8 +17,8 @@ from emu.report.latency import latency_text
 from emu.report.output import to_json, write
 from emu.report.progress import Progress
 from emu.report.table import count_text
-from emu.report.text import shortfall
-from emu.units import parse_fraction, parse_size_bytes
+from emu.scenario.field import parse_message_bytes
+from emu.units import parse_fraction
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sizes",
         metavar="A,B",
-        type=_listed(parse_size_bytes),
+        type=_listed(parse_message_bytes),
         default=[64, 4096, 65_536, 1_048_576],
         help="message sizes (default 64B,4KiB,64KiB,1MiB)",
     )
@@ -78,26 +78,22 @@ def execute(arguments: argparse.Namespace) -> int:
         progress = stack.enter_context(Progress(total, "run", quiet=arguments.quiet))
         latencies = measure(plan, options_of(arguments), progress.reach)
         found = latencies.to_json()
-        if folder is not None:
-            folder.finish(found)
+        lost = keep(folder, found)
     if arguments.json:
         write(to_json(found))
     elif not arguments.quiet:
         write(latency_text(found, arguments.claim))
-    return _verdict(latencies)
+    code = _verdict(latencies)
+    return lost or code
 
 
 def _verdict(latencies: Latencies) -> int:
-    code = OK
-    for result in latencies.results:
-        short = shortfall(result)
-        if short:
-            complain(f"{result['scenario']['name']}: traffic did not complete: {short}")
-            code = INCOMPLETE
+    for line in latencies.missing:
+        complain(f"latency {line}")
     if latencies.interrupted:
         complain(f"interrupted after {count_text(len(latencies.rows), 'row')}")
         return INTERRUPTED
-    return code
+    return INCOMPLETE if latencies.missing else OK
 
 
 def _listed(read: Callable[[str], T]) -> Callable[[str], list[T]]:

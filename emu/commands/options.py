@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from emu.commands.exit_codes import OK
 from emu.engine import Engine
-from emu.errors import ScenarioError
+from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
 from emu.measure.measurement import Measurement
+from emu.report.folder import ResultFolder
+from emu.report.output import say
 from emu.run import WIRES, Options
 
 
@@ -73,8 +76,22 @@ def options_of(
 
 def complain(text: str) -> None:
     """One line on stderr: why the exit code is not 0."""
-    if sys.stderr is not None:
-        print(f"emu: {text}", file=sys.stderr)
+    say(f"emu: {text}")
+
+
+def keep(folder: ResultFolder | None, result: Mapping[str, Any]) -> int:
+    """Write the result folder, if there is to be one. If that fails: the reason on stderr, and its exit code.
+
+    No error, for the result is still to be printed: it may have taken hours.
+    """
+    if folder is None:
+        return OK
+    try:
+        folder.finish(result)
+    except (ScenarioError, MachineError) as error:
+        complain(f"the result is not kept: {error}")
+        return error.exit_code
+    return OK
 
 
 def _seed(text: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
-from emu.commands.options import add_common, complain, options_of, ready
+from emu.commands.options import add_common, complain, keep, options_of, ready
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.measure.measurement import Measurement
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run it, print and write the result; 4 and 5 as well as 0."""
+    """Run it, print and write the result; 3, 4 and 5 as well as 0."""
     if arguments.schema:
         write(to_json(json_schema()))
         return OK
@@ -45,12 +45,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if scenario.capture and arguments.capture is None and arguments.out is None and not arguments.quiet:
         complain("the scenario's capture is not written: --out DIR or --capture FILE says where")
     ready(arguments)
-    result = _run(scenario, arguments)
+    result, lost = _run(scenario, arguments)
     if arguments.json:
         write(to_json(result))
     elif not arguments.quiet:
         write(summary(result))
-    return verdict(result)
+    code = verdict(result)
+    return lost or code
 
 
 def verdict(result: dict[str, Any]) -> int:
@@ -65,7 +66,8 @@ def verdict(result: dict[str, Any]) -> int:
     return EXPECTATION_FAILED if failed else INCOMPLETE if short else OK
 
 
-def _run(scenario: Scenario, arguments: argparse.Namespace) -> dict[str, Any]:
+def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    """The result, and the exit code if the result folder could not be written."""
     with ExitStack() as stack:
         folder, captures = None, [Path(arguments.capture)] if arguments.capture is not None else []
         if arguments.out is not None:
@@ -78,6 +80,4 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> dict[str, Any]:
 
         on_message = folder.on_message if folder else None
         result = run(scenario, options_of(arguments, on_message, show, tuple(captures)))
-        if folder is not None:
-            folder.finish(result)
-        return result
+        return result, keep(folder, result)

@@ -8,17 +8,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emu.errors import ScenarioError
+from emu.report.text import shortfall
 from emu.run import Options, run
 from emu.run.assembly import topology_of
+from emu.scenario.check import Place, one_line
+from emu.scenario.field import show
 from emu.scenario.load import build
-from emu.scenario.model import Scenario
+from emu.scenario.model import Scenario, Write
+from emu.scenario.profile import load_profile
 from emu.scenario.provenance import Provenance
 from emu.topology import Kind, Topology
+from emu.units import format_size
 
 OPS = ("write",)
 LATER_OPS = ("read", "send", "write_imm", "fetch_add", "cmp_swp")
 LEAF_SPINE_HOPS = (1, 3)  # over one leaf, or over leaf, spine, leaf
-REFUSED_SETTINGS = ("traffic", "name", "run.until", "expect")  # what this harness decides
+# What this harness decides, and how to have it otherwise.
+REFUSED_SETTINGS = {
+    "fabric.profile": "use --profile, and --set fabric.KEY for each other value",
+    "traffic": "use --sizes, --op and --iters",
+    "run.until": "use `emu run`, and --seed for a seed",
+    "expect": "use `emu run`",
+    "name": "use `emu run`",
+}
 
 Result = Mapping[str, Any]
 
@@ -42,9 +54,9 @@ class Latencies:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     inputs: dict[str, Mapping[str, Provenance]] = field(default_factory=dict)  # by profile, then by path
-    results: list[Result] = field(default_factory=list)  # of each row's run
     about: dict[str, Any] = field(default_factory=dict)  # what all rows share: the pair of hosts, the fabric, the wire
     uneven: list[str] = field(default_factory=list)  # rows whose messages were not all alike: means
+    missing: list[str] = field(default_factory=list)  # rows that are not there, and why: not all messages arrived
     interrupted: bool = False  # rows are missing
 
     def to_json(self) -> dict[str, Any]:
@@ -55,8 +67,9 @@ class Latencies:
             }
             for profile, paths in self.inputs.items()
         }
-        complete = not self.interrupted and all(result["complete"] for result in self.results)
-        return {"rows": self.rows, "complete": complete, **self.about, "uneven": self.uneven, "inputs": inputs}
+        complete = not self.interrupted and not self.missing
+        notes = {"uneven": self.uneven, "missing": self.missing}
+        return {"rows": self.rows, "complete": complete, **self.about, **notes, "inputs": inputs}
 
 
 def measure(
@@ -81,7 +94,6 @@ def measure(
         if result["interrupted"]:
             latencies.interrupted = True
             break
-        latencies.results.append(result)
         _add(latencies, plan, profile, scenario, result)
     return latencies
 
@@ -121,16 +133,25 @@ def _check(plan: Plan) -> None:
         raise ScenarioError(f"--op: not yet: {plan.op!r} comes with a later version; allowed now: {', '.join(OPS)}")
     if plan.op not in OPS:
         raise ScenarioError(f"--op: {plan.op!r} is unknown; known: {', '.join(OPS)}")
+    for profile in plan.profiles:
+        try:
+            load_profile(profile)
+        except ScenarioError as error:
+            raise ScenarioError(f"--profile {show(profile)[1:-1]}: {error}") from None
     for text in plan.settings:
         path = text.partition("=")[0].strip()
-        for refused in REFUSED_SETTINGS:
-            if path == refused or path.startswith(f"{refused}."):
-                raise ScenarioError(f"--set {text}: not here; use --sizes, --op and --iters, or `emu run`")
+        for refused, instead in REFUSED_SETTINGS.items():
+            if _contains(refused, path) or _contains(path, refused):
+                raise ScenarioError(one_line(f"--set {show(text)[1:-1]}: {refused} is not set here: {instead}"))
+
+
+def _contains(path: str, inner: str) -> bool:
+    return f"{inner}.".startswith(f"{path}.")
 
 
 def _pair(plan: Plan, profile: str) -> tuple[str, str]:
     """The first host, and the last that is as many switches away as was asked for."""
-    probe = build(_given(plan, profile, {"kind": "all_to_all", "size": "1B"}), plan.settings, plan.seed)
+    probe = _build(plan, profile, {"kind": "all_to_all", "size": "1B"})
     topology = topology_of(probe)
     source = topology.hosts[0]
     away = switches_between(topology, source)
@@ -141,26 +162,42 @@ def _pair(plan: Plan, profile: str) -> tuple[str, str]:
     return source, matching[-1]
 
 
-def _given(plan: Plan, profile: str, traffic: Mapping[str, Any], name: str = "latency") -> dict[str, Any]:
+def _build(plan: Plan, profile: str, traffic: Mapping[str, Any], name: str = "latency") -> Scenario:
     topology = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2}
     if plan.hops not in LEAF_SPINE_HOPS:
         topology = {"kind": "line", "switches": plan.hops}
-    return {"name": name, "fabric": {"profile": profile, "topology": topology}, "traffic": [dict(traffic)]}
+    given = {"name": name, "fabric": {"profile": profile, "topology": topology}, "traffic": [dict(traffic)]}
+    # A mistake is to be named by the option that it was made in.
+    options: dict[Place, str] = {
+        (): f"--profile {profile}",
+        ("fabric", "topology"): f"--hops {plan.hops}",
+        ("traffic", 0): f"--sizes {traffic['size']}",
+    }
+    return build(given, plan.settings, plan.seed, options)
 
 
 def _scenario(plan: Plan, profile: str, size_bytes: int, pair: tuple[str, str]) -> Scenario:
     traffic = {
         "kind": "write",
         "pairs": [list(pair)],
-        "size": f"{size_bytes}B",
+        "size": format_size(size_bytes),
         "count": plan.iters,
         "op": plan.op,
     }
     name = f"latency {profile} {size_bytes}B"
-    return build(_given(plan, profile, traffic, name), plan.settings, plan.seed)
+    return _build(plan, profile, traffic, name)
 
 
 def _add(latencies: Latencies, plan: Plan, profile: str, scenario: Scenario, result: Result) -> None:
+    write = scenario.traffic[0]
+    assert isinstance(write, Write)
+    topology = scenario.resolved()["fabric"]["topology"]
+    latencies.about = {"wire": result["wire"], "pair": list(write.pairs[0]), "topology": topology, "iters": plan.iters}
+    label = scenario.name.removeprefix("latency ")
+    short = shortfall(result)
+    if short:  # a mean over some of the messages, or over none, is not this row's figure
+        latencies.missing.append(f"{label}: traffic did not complete: {short}")
+        return
     messages = result["messages"]
     figures = {
         "fabric_latency_ns": result["fabric_latency_ns"],
@@ -168,8 +205,7 @@ def _add(latencies: Latencies, plan: Plan, profile: str, scenario: Scenario, res
         "completion_latency_ns": messages["completion_latency_ns"],
     }
     if any(each["min"] != each["max"] for each in figures.values()):
-        latencies.uneven.append(scenario.name.removeprefix("latency "))
-    write = scenario.traffic[0]
+        latencies.uneven.append(label)
     latencies.rows.append(
         {
             "profile": profile,
@@ -180,6 +216,3 @@ def _add(latencies: Latencies, plan: Plan, profile: str, scenario: Scenario, res
             "breakdown_ns": dict(result["breakdown_ns"]),
         }
     )
-    topology = scenario.resolved()["fabric"]["topology"]
-    pair = [result["flows"][0]["src"], result["flows"][0]["dst"]] if result["flows"] else []
-    latencies.about = {"wire": result["wire"], "pair": pair, "topology": topology, "iters": plan.iters}

@@ -10,12 +10,12 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from emu.addresses import mac_text
 from emu.errors import MachineError
+from emu.lab.rights import OTHERWISE, remedy
 
 MTU_BYTES = 9216
 REMEDIES = {
-    errno.EPERM: "run as root, or where user namespaces are allowed (emu doctor)",
-    errno.EOPNOTSUPP: "load the kernel's veth module (modprobe veth)",
-    errno.ENOMEM: "free some memory",
+    errno.EOPNOTSUPP: f"load the kernel's veth module (modprobe veth), {OTHERWISE}",
+    errno.ENOMEM: f"free some memory, {OTHERWISE}",
 }
 
 
@@ -42,7 +42,7 @@ class Cables:
         try:
             self._netlink.link("add", kind="veth", peer=ends[1], **ends[0])
         except NetlinkError as error:
-            remedy = REMEDIES.get(error.code, "see emu doctor")
+            instead = remedy() if error.code == errno.EPERM else f"see emu doctor, {OTHERWISE}"
             raise MachineError(
-                f"veth pair {a[0]} - {b[0]} cannot be made ({error.args[1]}): {remedy}, or use --wire memory"
+                f"veth pair {a[0]} - {b[0]} cannot be made ({error.args[1]}): {REMEDIES.get(error.code, instead)}"
             ) from None

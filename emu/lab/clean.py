@@ -11,12 +11,17 @@ from pathlib import Path
 
 from emu.lab import registry
 from emu.lab.owner import Owner
+from emu.lab.proc import check_proc
 
 END_TIMEOUT_MS = 2000
 
 
 def clean() -> list[str]:
-    """End the processes and remove the temporary results of runs whose process is dead; one line for each."""
+    """End the processes and remove the temporary results of runs whose process is dead; one line for each.
+
+    Raises MachineError where /proc does not tell who is dead.
+    """
+    check_proc()
     return [*_end_processes(), *_remove_results()]
 
 
@@ -67,7 +72,7 @@ def _dead_run_of(pid: int) -> str | None:
 
 def _remove_results() -> Iterator[str]:
     for record in registry.records():
-        if not record.owner.is_dead:
+        if not record.is_dead:
             continue
         for path in record.paths:
             if path.is_dir() and not path.is_symlink():

@@ -11,7 +11,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from emu.errors import MachineError
 from emu.lab import rootless
+from emu.lab.proc import check_proc
 from emu.lab.trial import attempt_all
 
 OLDEST_PYTHON = (3, 11)
@@ -41,8 +43,7 @@ def checks() -> list[Check]:
     return [
         _python(),
         *(_module(name) for name in ("mininet", "scapy", "pyroute2")),
-        _privileges(),
-        *_attempts(),
+        *_namespaces(),
         _tool("ip", "tests, looking around in namespaces", "iproute2"),
         _tool("ifconfig", "emu live", "net-tools"),
         _files(),
@@ -62,6 +63,16 @@ def _module(name: str) -> Check:
     found = importlib.util.find_spec(name) is not None
     use = {"mininet": "topologies, --wire veth", "scapy": "frames", "pyroute2": VETH}[name]
     return Check(f"Python package {name}", use, found, "found" if found else "missing", "" if found else "make install")
+
+
+def _namespaces() -> list[Check]:
+    """What needs a /proc that shows this process."""
+    try:
+        check_proc()
+    except MachineError as error:
+        found, _, remedy = str(error).rpartition(": ")
+        return [Check("/proc of this PID namespace", VETH, False, found, remedy)]
+    return [_privileges(), *_attempts()]
 
 
 def _privileges() -> Check:
@@ -109,7 +120,11 @@ def _cpus() -> Check:
 
 
 def _memory() -> Check:
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
         if line.startswith("MemAvailable:"):
             free_mib = int(line.split()[1]) // 1024
             remedy = "" if free_mib >= MEMORY_MIB else "end something else that needs memory"

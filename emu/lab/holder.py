@@ -15,9 +15,9 @@ from time import monotonic, sleep
 
 from emu.errors import MachineError
 from emu.lab.namespace import entered
+from emu.lab.rights import OTHERWISE, remedy
 
-MNEXEC_REMEDY = "install it (Debian, Ubuntu: apt-get install mininet), or use --wire memory"
-NAMESPACE_REMEDY = "run as root or where user namespaces are allowed (emu doctor), or use --wire memory"
+MNEXEC_REMEDY = f"install it (Debian, Ubuntu: apt-get install mininet), {OTHERWISE}"
 PROBE_TIMEOUT_S = 5.0
 READY_TIMEOUT_S = 30.0
 RELEASE_TIMEOUT_S = 2.0
@@ -26,21 +26,33 @@ RELEASE_TIMEOUT_S = 2.0
 class Holder:
     """A process alone in its network and mount namespace that reads a pipe only we can write, and ends with it."""
 
-    __slots__ = ("_pipe", "name", "pid")
+    __slots__ = ("_environment", "_pipe", "name", "pid")
 
-    def __init__(self, name: str, pid: int, pipe: int) -> None:
+    def __init__(self, name: str, pid: int, pipe: int, environment: Mapping[str, str]) -> None:
         self.name = name
         self.pid = pid
         self._pipe = pipe
+        self._environment = environment
 
     def greet(self, text: bytes) -> None:
         """Send what it will echo once it is in its namespaces."""
         os.write(self._pipe, text)
 
+    def check(self) -> None:
+        """Raises MachineError unless /proc says of its number that it is the process that we started."""
+        try:
+            with open(f"/proc/{self.pid}/environ", "rb") as file:
+                found = set(file.read().split(b"\0"))
+        except OSError:
+            found = set()
+        if not {f"{name}={value}".encode() for name, value in self._environment.items()} <= found:
+            raise MachineError(f"process {self.pid}, which held the namespaces of {self.name}, is gone: try again")
+
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """This thread is inside its network namespace meanwhile. Raises MachineError."""
-        with entered(f"/proc/{self.pid}/ns/net"):
+        self.check()
+        with entered(self.pid):
             yield
 
     def let_go(self) -> None:
@@ -74,12 +86,12 @@ def find_mnexec() -> str:
             [path, "-n", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
-        raise MachineError(f"{path} -n true does not end: {NAMESPACE_REMEDY}") from None
+        raise MachineError(f"{path} -n true does not end: {remedy()}") from None
     except OSError as error:
         raise MachineError(f"{path} does not run ({error.strerror}): {MNEXEC_REMEDY}") from None
     if probe.returncode:
         said = " ".join(probe.stderr.split()) or f"exit code {probe.returncode}"
-        raise MachineError(f"mnexec cannot make a network namespace ({said}): {NAMESPACE_REMEDY}")
+        raise MachineError(f"mnexec cannot make a network namespace ({said}): {remedy()}")
     return path
 
 
@@ -128,7 +140,7 @@ def _start(command: list[str], environment: Mapping[str, str], name: str, answer
         raise MachineError(f"no process for {name} ({error.strerror}): allow more of them (ulimit -u)") from None
     finally:
         os.close(reading)
-    return Holder(name, pid, writing)
+    return Holder(name, pid, writing, environment)
 
 
 def _inheritable_files() -> list[int]:
@@ -157,7 +169,7 @@ def _await_answers(answers: int, expected: int) -> None:
     heard = b""
     while heard.count(b"\n") < expected:
         if not poll.poll(max(0, round((deadline - monotonic()) * 1000))):
-            raise MachineError(f"namespaces are not ready after {READY_TIMEOUT_S:.0f} s: {NAMESPACE_REMEDY}")
+            raise MachineError(f"namespaces are not ready after {READY_TIMEOUT_S:.0f} s: {remedy()}")
         read = os.read(answers, 65536)
         if not read:
             break
@@ -165,4 +177,4 @@ def _await_answers(answers: int, expected: int) -> None:
     said = [line for line in heard.decode(errors="replace").splitlines() if not line.isdecimal()]
     if said or heard.count(b"\n") < expected:
         reason = said[0] if said else "it ended at once"
-        raise MachineError(f"mnexec cannot make a network namespace ({reason}): {NAMESPACE_REMEDY}")
+        raise MachineError(f"mnexec cannot make a network namespace ({reason}): {remedy()}")

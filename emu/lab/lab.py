@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import socket
 from collections.abc import Collection
@@ -21,6 +22,8 @@ from emu.lab.limits import enough_files, one_cpu
 from emu.lab.namespace import in_own_thread, keep_quiet
 from emu.lab.nodes import Mininet, fabric_net
 from emu.lab.owner import Owner
+from emu.lab.proc import check_proc
+from emu.lab.rights import OTHERWISE, remedy
 from emu.topology import Link, PortName, Topology
 from emu.wire.packet_socket import bind_to, interface_is_gone, open_packet_socket
 from emu.wire.veth import VethWire
@@ -57,6 +60,9 @@ class Lab:
             try:
                 self._build(interrupts)
                 interrupts.check()
+            except OSError as error:
+                self._undo.close()
+                raise MachineError(f"the fabric's namespaces cannot be set up: {_told(error)}") from None
             except BaseException:
                 self._undo.close()
                 raise
@@ -90,6 +96,7 @@ class Lab:
         return tuple(holder.pid for holder in self._holders.values())
 
     def _build(self, interrupts: Interrupts) -> None:
+        check_proc(f", {OTHERWISE}")  # before anything is touched
         undo, topology = self._undo, self.topology
         undo.enter_context(enough_files(2 * len(topology.links) + len(topology.nodes)))
         environment = {"EMU_RUN": self.run_id, "EMU_OWNER": str(Owner.this_process())}
@@ -177,6 +184,18 @@ class Lab:
 def new_run_id() -> str:
     """Short, and no other run's."""
     return f"emu-{secrets.token_hex(4)}"
+
+
+def _told(error: OSError) -> str:
+    """What the machine refused, and the remedy."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return f"{reason}: {remedy()}"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{reason}: allow more open files (ulimit -n), {OTHERWISE}"
+    if error.errno in (errno.ENOMEM, errno.ENOBUFS):
+        return f"{reason}: free some memory, {OTHERWISE}"
+    return f"{reason}: see emu doctor, {OTHERWISE}"
 
 
 def _close_all(sockets: Collection[socket.socket]) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from emu.errors import MachineError
+from emu.lab.rights import remedy
 
 CLONE_NEWNET = 0x40000000
+OWN = "/proc/thread-self/ns/net"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")
 
@@ -24,12 +27,18 @@ QUIET_SETTINGS = {
 
 
 @contextlib.contextmanager
-def entered(namespace: str) -> Iterator[None]:
-    """This thread is inside that network namespace (`/proc/PID/ns/net`) meanwhile. Raises MachineError."""
-    with _opened("/proc/thread-self/ns/net") as home:
-        with _opened(namespace) as there:
-            _set_namespace(there)
+def entered(pid: int) -> Iterator[None]:
+    """This thread is inside the network namespace of that process meanwhile.
+
+    Raises MachineError, also if that is the namespace it is in already: what is done there is not meant for our own.
+    """
+    with _opened(OWN) as home:
+        _enter_that_of(pid)
         try:
+            if os.path.samestat(os.stat(OWN), os.fstat(home)):
+                raise MachineError(
+                    f"process {pid} is in our own network namespace: nothing may be set there, try again"
+                )
             yield
         finally:
             _set_namespace(home)
@@ -50,7 +59,10 @@ def in_own_thread(work: Callable[[], T]) -> T:
             errors.append(error)
 
     thread = threading.Thread(target=run, name="emu-namespaces")
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise MachineError(f"no thread to work in namespaces ({error}): allow more of them (ulimit -u)") from None
     thread.join()
     if errors:
         raise errors[0]
@@ -67,7 +79,7 @@ def keep_quiet() -> None:
         except OSError as error:
             raise MachineError(
                 f"/proc/sys/net/{setting} cannot be written ({error.strerror}): mount /proc/sys writable"
-                " (in a container: --privileged), or use --wire memory"
+                " (in a container with --privileged), or use --wire memory"
             ) from None
         try:
             os.write(file, value)
@@ -84,7 +96,24 @@ def _opened(namespace: str) -> Iterator[int]:
         os.close(file)
 
 
+def _enter_that_of(pid: int) -> None:
+    """By a file that stands for the process itself, where the kernel can (5.8): it takes no look into /proc."""
+    try:
+        process = os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise MachineError(f"process {pid} cannot be found ({error.strerror}): try again") from None
+    else:
+        try:
+            if _LIBC.setns(process, CLONE_NEWNET) == 0:
+                return
+        finally:
+            os.close(process)
+    with _opened(f"/proc/{pid}/ns/net") as there:
+        _set_namespace(there)
+
+
 def _set_namespace(namespace: int) -> None:
     if _LIBC.setns(namespace, CLONE_NEWNET):
         reason = os.strerror(ctypes.get_errno())
-        raise MachineError(f"a network namespace cannot be entered ({reason}): run as root, or use --wire memory")
+        raise MachineError(f"a network namespace cannot be entered ({reason}): {remedy()}")

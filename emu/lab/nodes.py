@@ -43,6 +43,7 @@ class _InHolder(Node):
             self.environment = self.params.pop("environment")
             self.pid = self.holder.pid
             return
+        self.holder.check()
         self.inNamespace = False  # Mininet would make another namespace; the options lead into ours
         try:
             super().startShell(f"-cda{self.holder.pid}")

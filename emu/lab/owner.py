@@ -17,8 +17,7 @@ class Owner:
     @classmethod
     def this_process(cls) -> Owner:
         """The process that asks."""
-        pid = os.getpid()
-        return cls(pid, _start_ticks(pid), _own_pid_namespace())
+        return cls(os.getpid(), _start_ticks("self"), _own_pid_namespace())
 
     @classmethod
     def parse(cls, text: str) -> Owner | None:
@@ -32,9 +31,14 @@ class Owner:
         return f"{self.pid}:{self.start_ticks}:{self.pid_namespace}"
 
     @property
+    def is_of_this_namespace(self) -> bool:
+        """Whether its number counts here."""
+        return self.pid_namespace == _own_pid_namespace()
+
+    @property
     def is_dead(self) -> bool:
         """Whether it surely ended; a process of another PID namespace cannot be seen, so it never counts as dead."""
-        if self.pid_namespace != _own_pid_namespace():
+        if not self.is_of_this_namespace:
             return False
         try:
             return _start_ticks(self.pid) != self.start_ticks
@@ -48,7 +52,7 @@ def _own_pid_namespace() -> int:
     return os.stat("/proc/self/ns/pid").st_ino
 
 
-def _start_ticks(pid: int) -> int:
+def _start_ticks(pid: int | str) -> int:
     """Field 22 of proc(5)'s stat; the command's name before it may hold spaces and brackets.
 
     Raises FileNotFoundError if there is no such process, or only its exit status is left of it.

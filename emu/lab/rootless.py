@@ -10,16 +10,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from emu.errors import MachineError
+from emu.lab.proc import check_proc
+from emu.lab.rights import OTHERWISE, missing_rights, owns_network
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 MS_REC_PRIVATE = 0x4000 | 0x40000
-CAP_NET_ADMIN = 1 << 12
-CAP_SYS_ADMIN = 1 << 21
 PROBE_TIMEOUT_S = 10.0
 WAYS_OUT = "run it with sudo, or with --wire memory, which needs no namespaces"
 
@@ -39,12 +40,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def is_privileged() -> bool:
-    """Whether this process may make and configure network namespaces as it is."""
-    wanted = CAP_SYS_ADMIN | CAP_NET_ADMIN
-    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16) & wanted == wanted
-    return False
+    """Whether this process may make and configure network namespaces as it is. Raises MachineError: no /proc."""
+    check_proc(f", {OTHERWISE}")
+    return not missing_rights() and owns_network()
 
 
 def available() -> str | None:
@@ -76,9 +74,12 @@ def ensure_privileges() -> None:
         return
     reason = available()
     if reason is not None:
-        raise MachineError(f"network namespaces need root or a user namespace: {reason}")
-    sys.stdout.flush()
-    sys.stderr.flush()
+        missing = f" (this process lacks {', '.join(missing_rights())})" if os.geteuid() == 0 else ""
+        raise MachineError(f"network namespaces need root or a user namespace{missing}: {reason}")
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed by whoever started us
+            with suppress(OSError):
+                stream.flush()
     # Not `-m emu`: that would look for it in the current folder first.
     code = f"import sys; sys.path[:] = {sys.path!r}\nfrom emu.cli import main; sys.exit(main())"
     try:
@@ -91,13 +92,15 @@ def ensure_privileges() -> None:
 def enter() -> None:
     """Move this process, which has one thread, into new user, mount and network namespaces, as their root.
 
-    Raises OSError.
+    One that has all rights already, but in a user namespace, needs no further one. Raises OSError.
     """
     user, group = os.geteuid(), os.getegid()
-    _checked(_LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "unshare")
-    _write("/proc/self/setgroups", "deny")  # without it the group map may not be written: user_namespaces(7)
-    _write("/proc/self/uid_map", f"0 {user} 1")
-    _write("/proc/self/gid_map", f"0 {group} 1")
+    new_user = CLONE_NEWUSER if missing_rights() else 0
+    _checked(_LIBC.unshare(new_user | CLONE_NEWNS | CLONE_NEWNET), "unshare")
+    if new_user:
+        _write("/proc/self/setgroups", "deny")  # without it the group map may not be written: user_namespaces(7)
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
     _checked(_LIBC.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None), "making mounts private")
     # /sys still shows the interfaces of the namespace we came from.
     _checked(_LIBC.mount(b"sysfs", b"/sys", b"sysfs", ctypes.c_ulong(0), None), "mounting /sys")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from emu.errors import MachineError
 from emu.lab import rootless
-from emu.lab.holder import NAMESPACE_REMEDY, find_mnexec
+from emu.lab.holder import find_mnexec
+from emu.lab.rights import remedy
 
 TIMEOUT_S = 20.0
 ATTEMPTS = ("mnexec", "veth")
@@ -30,10 +31,10 @@ def attempt_all() -> dict[str, Outcome]:
         )
         outcomes: dict[str, list[object]] = json.loads(trial.stdout)
     except subprocess.TimeoutExpired:
-        return dict.fromkeys(ATTEMPTS, (False, f"it does not end within {TIMEOUT_S:.0f} s: {NAMESPACE_REMEDY}"))
+        return dict.fromkeys(ATTEMPTS, (False, f"it does not end within {TIMEOUT_S:.0f} s: {remedy()}"))
     except ValueError:
         said = (trial.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return dict.fromkeys(ATTEMPTS, (False, f"it fails ({said}): {NAMESPACE_REMEDY}"))
+        return dict.fromkeys(ATTEMPTS, (False, f"it fails ({said}): {remedy()}"))
     return {name: (bool(ok), str(text)) for name, (ok, text) in outcomes.items()}
 
 
@@ -43,7 +44,7 @@ def main() -> None:
         try:
             rootless.enter()
         except OSError as error:
-            outcome = (False, f"no namespaces ({error.strerror}): {NAMESPACE_REMEDY}")
+            outcome = (False, f"no namespaces ({error.strerror}): {remedy()}")
             print(json.dumps(dict.fromkeys(ATTEMPTS, outcome)))
             return
     print(json.dumps({"mnexec": _outcome(find_mnexec), "veth": _outcome(_cross_a_link)}))

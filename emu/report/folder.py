@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import os
 import re
 import secrets
@@ -17,9 +16,11 @@ from typing import Any, Self, TextIO, cast
 
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
+from emu.lab.interrupts import Interrupts
 from emu.lab.registry import Record, register
 from emu.parts import PARTS, unpack
 from emu.report.output import to_json
+from emu.report.room import remedy
 from emu.units import NS
 from emu.verbs import QP
 
@@ -39,42 +40,37 @@ class ResultFolder:
     """Use with `with`: what was not finished leaves nothing behind. Times in messages.csv are nanoseconds."""
 
     def __init__(self, path: str | Path, *, force: bool, with_messages: bool = True) -> None:
-        self._path = Path(path).resolve()
+        self._path = _absolute(path)
         self._force = force
         self._with_messages = with_messages
         self._partial: Path | None = None
         self._record: Record | None = None  # for `emu clean`, should we be killed
         self._messages: TextIO | None = None
         self._writer: Any = None
+        self._failure: OSError | None = None  # of writing messages.csv
 
     def __enter__(self) -> Self:
         """Make the temporary folder. Raises ScenarioError if the folder exists, MachineError for a full disk."""
-        self._check()
-        with self._errors_named():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            partial = tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".partial", dir=self._path.parent)
-            self._partial = Path(partial)
-            with suppress(MachineError):
-                self._record = register(f"emu-out-{secrets.token_hex(4)}").write(self._partial)
-            self._partial.chmod(0o777 & ~_umask())
-            if self._with_messages:
-                self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
-                self._writer = csv.writer(self._messages, lineterminator="\n")
-                self._writer.writerow(COLUMNS)
+        try:
+            with Interrupts(), self._errors_named():
+                self._check()
+                self._make()
+        except BaseException:
+            self._undo()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._messages is not None:
-            self._messages.close()
-        if self._partial is not None:
-            shutil.rmtree(self._partial, ignore_errors=True)
-        if self._record is not None:
-            self._record.remove()
+        with Interrupts():
+            self._undo()
 
     def on_message(self, message: Message) -> None:
-        """Add a finished message to messages.csv."""
-        with self._errors_named():
-            self._writer.writerow(_row(message))
+        """Add a finished message to messages.csv. If that fails, `finish` says so: a run is not lost by it."""
+        if self._failure is None:
+            try:
+                self._writer.writerow(_row(message))
+            except OSError as error:
+                self._failure = error
 
     def capture_path(self, scenario_name: str) -> Path:
         """Where a capture of that scenario belongs: captures/NAME.pcapng, as far as NAME can be a file's."""
@@ -86,13 +82,39 @@ class ResultFolder:
         return folder / f"{name}.pcapng"
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write result.json and give the folder its name."""
+        """Write result.json and give the folder its name. Raises ScenarioError, MachineError."""
         assert self._partial is not None
-        with self._errors_named():
+        with Interrupts(), self._errors_named():
+            if self._failure is not None:
+                raise self._failure
             if self._messages is not None:
                 self._messages.close()
             (self._partial / RESULT).write_text(to_json(result) + "\n", encoding="utf-8")
             self._replace()
+
+    def _make(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        partial = tempfile.mkdtemp(prefix=f".{self._path.name}.", suffix=".partial", dir=self._path.parent)
+        self._partial = Path(partial)
+        with suppress(MachineError, OSError):  # then `emu clean` will not know of it
+            self._record = register(f"emu-out-{secrets.token_hex(4)}")
+            self._record = self._record.write(self._partial)
+        self._partial.chmod(0o777 & ~_umask())
+        if self._with_messages:
+            self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
+            self._writer = csv.writer(self._messages, lineterminator="\n")
+            self._writer.writerow(COLUMNS)
+
+    def _undo(self) -> None:
+        """Remove what was not finished, whatever stands in the way of a part of it."""
+        if self._messages is not None:
+            with suppress(OSError):  # what it still held has no room
+                self._messages.close()
+        if self._partial is not None:
+            shutil.rmtree(self._partial, ignore_errors=True)
+        if self._record is not None:
+            with suppress(OSError):
+                self._record.remove()
 
     def _check(self) -> None:
         if not os.path.lexists(self._path):
@@ -101,8 +123,7 @@ class ResultFolder:
             raise ScenarioError(f"--out {self._path} exists already; --force overwrites it")
         if not self._path.is_dir():
             raise ScenarioError(f"--out {self._path} is no folder, so --force does not overwrite it")
-        with self._errors_named():
-            foreign = sorted(entry.name for entry in self._path.iterdir() if entry.name not in OURS)
+        foreign = sorted(entry.name for entry in self._path.iterdir() if entry.name not in OURS)
         if foreign:
             raise ScenarioError(f"--out {self._path} holds what no run wrote ({foreign[0]}): not overwritten")
 
@@ -123,10 +144,19 @@ class ResultFolder:
         try:
             yield
         except OSError as error:
-            text = f"--out {self._path}: {error.strerror}"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-                raise MachineError(f"{text}; free some space, or write elsewhere") from None
+            text, way_out = f"--out {self._path}: {error.strerror}", remedy(error)
+            if way_out is not None:
+                raise MachineError(f"{text}; {way_out}") from None
             raise ScenarioError(text) from None
+
+
+def _absolute(path: str | Path) -> Path:
+    try:
+        return Path(path).resolve()
+    except OSError as error:  # the current folder: of others a name is enough
+        raise ScenarioError(f"--out {path}: the current folder cannot be had ({error.strerror})") from None
+    except RuntimeError:  # pathlib's word for ELOOP
+        raise ScenarioError(f"--out {path}: a symbolic link leads back to itself") from None
 
 
 def _umask() -> int:

@@ -21,7 +21,7 @@ def latency_text(found: Mapping[str, Any], claim: Fraction) -> str:
     """The whole report on what the harness found; `claim` is a share by which the baseline is said to be lower."""
     rows: Rows = found["rows"]
     if not rows:
-        return "no row is whole"
+        return "\n".join(["no row is whole", *_missing(found)])
     blocks = [_head(found), _by_size(rows), _lower(rows), _parts(rows), _verdicts(rows), _needed(rows, claim)]
     blocks.append(_inputs(found["inputs"]))
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
@@ -74,6 +74,11 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{shape}; wire {found['wire']}"
     for each in found["uneven"]:
         yield f"note: {each}: the messages differed; the row is their mean"
+    yield from _missing(found)
+
+
+def _missing(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"MISSING: {each}" for each in found["missing"])
 
 
 def _by_size(rows: Rows) -> Iterator[str]:

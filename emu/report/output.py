@@ -1,15 +1,17 @@
-"""Writes a command's answer to stdout: whole, or not at all if nobody reads it any more."""
+"""Writes a command's answer to stdout, whole or with an error, and its reasons to stderr."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 from emu.errors import MachineError
+from emu.report.room import ELSEWHERE, remedy
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -22,9 +24,33 @@ def write(text: str) -> None:
     if sys.stdout is None:
         return
     with _stdout_gone_is_fine():
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-        sys.stdout.flush()
+        _write_whole(sys.stdout, text + "\n")
+
+
+def say(text: str) -> None:
+    """A line for the user on stderr; where that cannot be had, nobody is told and nothing fails."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            _write_whole(sys.stderr, text + "\n")
+
+
+def _write_whole(stream: TextIO, text: str) -> None:
+    """Write all of it, or raise OSError. Unbuffered, a text stream drops what a short write leaves over."""
+    encoded = text.encode(stream.encoding or "utf-8", "backslashreplace")
+    stream.flush()
+    binary = getattr(stream, "buffer", None)
+    if binary is None:  # a stream of text only, which somebody put in its place
+        stream.write(encoded.decode(stream.encoding or "utf-8"))
+        stream.flush()
+        return
+    raw = getattr(binary, "raw", binary)
+    left = memoryview(encoded)
+    while left:
+        written = raw.write(left)
+        if written is None:  # does not block, and is full
+            select.select((), (raw,), ())
+        else:
+            left = left[written:]
 
 
 def settle(exit_code: int) -> int:
@@ -46,7 +72,7 @@ class _stdout_gone_is_fine:  # noqa: N801 - read as a statement
         _forget_stdout()
         if isinstance(error, BrokenPipeError):
             return True
-        raise MachineError(f"cannot write to stdout: {error.strerror}; free some space, or write elsewhere") from None
+        raise MachineError(f"cannot write to stdout: {error.strerror}; {remedy(error) or ELSEWHERE}") from None
 
 
 def _forget_stdout() -> None:

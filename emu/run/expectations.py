@@ -22,12 +22,15 @@ def check(scenario: Scenario) -> None:
     if not scenario.expect:
         return
     empty = empty_result(scenario)
-    for expectation in scenario.expect:
+    for place, expectation in enumerate(scenario.expect):
         first = expectation.path.steps[0]
-        if isinstance(first, Key) and first.name == "flows":
-            _check_flow_keys(expectation)
-        else:
-            expectation.evaluate(empty)
+        try:
+            if isinstance(first, Key) and first.name == "flows":
+                _check_flow_keys(expectation)
+            else:
+                expectation.evaluate(empty)
+        except ScenarioError as error:
+            raise scenario.mistake(str(error), "expect", place) from None
 
 
 def empty_result(scenario: Scenario) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
+from time import monotonic
 from types import FrameType, TracebackType
 
 from emu.engine import Engine
 
+IMPATIENCE_S = 2.0  # a second signal within this is the same wish, and may not cost the result
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class EndingSignals:
-    """In a `with`, once armed: the first of these signals stops the engine, a second does what it did before.
+    """In a `with`, once armed: the first of these signals stops the engine; one much later does what it did before.
 
     A result that is complete is not lost to a signal that comes while it is told or while things are taken down.
     Does nothing outside the main thread; an ignored signal stays ignored.
@@ -22,6 +24,7 @@ class EndingSignals:
         self.came: list[int] = []
         self._engine = engine
         self._before: dict[int, signal._HANDLER] = {}
+        self._first_s = 0.0
 
     def __enter__(self) -> EndingSignals:
         return self
@@ -42,7 +45,14 @@ class EndingSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _stop(self, number: int, _: FrameType | None) -> None:
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self.came and monotonic() - self._first_s > IMPATIENCE_S:
+            before = self._before[number]
+            signal.signal(number, before)
+            if callable(before):
+                before(number, frame)
+            return
+        if not self.came:
+            self._first_s = monotonic()
         self.came.append(number)
         self._engine.stop()
-        signal.signal(number, self._before[number])

@@ -27,10 +27,11 @@ def show(value: object) -> str:
     return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + "..."
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'? Known: ...` for a word that is not among the known ones."""
-    close = get_close_matches(word[:TEXT_LIMIT], known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+def nearest(word: str, known: Sequence[str], later: Sequence[str] = ()) -> str:
+    """`; did you mean 'x'? known: ...` for a word that is not among the known ones, nor among those to come."""
+    close = get_close_matches(word[:TEXT_LIMIT], [*known, *later], n=1, cutoff=0.5)
+    not_yet = " (not yet)" if close and close[0] not in known else ""
+    hint = f"did you mean {close[0]!r}{not_yet}? " if close else ""
     more = ", ..." if len(known) > 24 else ""
     return f"; {hint}known: {', '.join(known[:24])}{more}"
 
@@ -58,7 +59,7 @@ class Model(BaseModel):
             if key in cls.not_yet:
                 raise refuse(f"not yet: {key!r} comes with a later version; known now: {', '.join(known)}", key)
             if key not in known:
-                raise refuse(f"unknown key {show(key)}{nearest(str(key), known)}", key)
+                raise refuse(f"unknown key {show(key)}{nearest(str(key), known, cls.not_yet)}", key)
         return given
 
     def replace(self, **changes: Any) -> Self:
@@ -98,7 +99,8 @@ def _parse_propagation(value: object) -> int:
     return units.parse_time_ps(value.rstrip().removesuffix("/m"))
 
 
-def _parse_message(value: object) -> int:
+def parse_message_bytes(value: object) -> int:
+    """The size of a message. Raises ScenarioError."""
     size_bytes = units.parse_size_bytes(value)
     if size_bytes > 2**31:  # IBTA vol. 1: the longest message of RC
         raise ScenarioError(f"{value!r}: a message has at most 2GiB")
@@ -119,7 +121,7 @@ Time = Annotated[int, *quantity(units.parse_time_ps, units.TIME_UNITS)]
 Rate = Annotated[int, *quantity(units.parse_rate_bps, units.RATE_UNITS)]
 Length = Annotated[int, *quantity(units.parse_length_mm, units.LENGTH_UNITS)]
 Size = Annotated[int, *quantity(units.parse_size_bytes, _SIZES), _SIZE_JSON]
-MessageSize = Annotated[int, *quantity(_parse_message, _SIZES), _SIZE_JSON]
+MessageSize = Annotated[int, *quantity(parse_message_bytes, _SIZES), _SIZE_JSON]
 PathMtu = Annotated[
     int,
     *quantity(_parse_mtu, _SIZES),
@@ -202,7 +204,7 @@ def kinds(known: Sequence[str], later: Sequence[str] = ()) -> BeforeValidator:
         if kind in later:
             raise refuse(f"not yet: {kind!r} comes with a later version; allowed now: {', '.join(known)}", "kind")
         if kind not in known:
-            raise refuse(f"unknown kind {show(kind)}{nearest(str(kind), [*known, *later])}", "kind")
+            raise refuse(f"unknown kind {show(kind)}{nearest(str(kind), known, later)}", "kind")
         return given
 
     return BeforeValidator(check)

@@ -116,6 +116,7 @@ class Graph(Model):
                     reason = f"{port.interface!r} is too long: {_too_long(port.node, port.number)}"
                     raise refuse(reason, "links", place, key)
         _check_hosts(self)
+        _check_reach(self)
         return self
 
     def host_names(self) -> Sequence[str]:
@@ -180,3 +181,20 @@ def _check_hosts(graph: Graph) -> None:
             raise refuse(f"not yet: host {end.node!r} has a second link; allowed now: one each", "links", place, key)
     for name in unlinked:
         raise refuse(f"host {name!r} has no link; each host needs one", "hosts", graph.hosts.index(name))
+
+
+def _check_reach(graph: Graph) -> None:
+    """Refuse a host that no way leads to. Each has one link by now, so no way leads through another host."""
+    neighbours: dict[str, list[str]] = {name: [] for name in (*graph.hosts, *graph.switches)}
+    for link in graph.links:
+        neighbours[link.a.node].append(link.b.node)
+        neighbours[link.b.node].append(link.a.node)
+    first = graph.hosts[0]
+    reached, left = {first}, [first]
+    while left:
+        new = [node for node in neighbours[left.pop()] if node not in reached]
+        reached.update(new)
+        left += new
+    for place, name in enumerate(graph.hosts):
+        if name not in reached:
+            raise refuse(f"host {name!r} cannot reach host {first!r}: no way of links leads there", "hosts", place)

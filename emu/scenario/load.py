@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from emu.scenario.check import Place, dotted, one_line, validate
 from emu.scenario.document import Document, parse_document, parse_value, read_file
 from emu.scenario.field import nearest, show
 from emu.scenario.model import Scenario
+from emu.scenario.origin import Origin
 from emu.scenario.profile import SECTIONS, Profile, is_path, load_profile, profile_names
 from emu.scenario.provenance import Provenance
 
@@ -36,39 +36,39 @@ def parse(text: str, where: str = "scenario", settings: Sequence[str] = (), seed
     return _resolve(parse_document(text, where), settings, seed, Path())
 
 
-def build(given: Mapping[str, Any], settings: Sequence[str] = (), seed: int | None = None) -> Scenario:
-    """The scenario that a mapping with a file's keys describes. Raises ScenarioError."""
-    return _resolve(Document("scenario", given), settings, seed, Path())
+def build(
+    given: Mapping[str, Any],
+    settings: Sequence[str] = (),
+    seed: int | None = None,
+    options: Mapping[Place, str] | None = None,
+) -> Scenario:
+    """The scenario that a mapping with a file's keys describes. Raises ScenarioError.
+
+    `options` says which option gave a part of it, by place: what errors call it.
+    """
+    return _resolve(Document("scenario", given), settings, seed, Path(), options)
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """Where a part was written: in the document, or in an option."""
-
-    document: Document
-    options: Mapping[Place, str]
-
-    def where(self, place: Place) -> str:
-        for length in range(len(place), 0, -1):
-            if place[:length] in self.options:
-                return show(self.options[place[:length]])[1:-1]
-        return self.document.where(place)
-
-
-def _resolve(document: Document, settings: Sequence[str], seed: int | None, folder: Path) -> Scenario:
+def _resolve(
+    document: Document,
+    settings: Sequence[str],
+    seed: int | None,
+    folder: Path,
+    given_by: Mapping[Place, str] | None = None,
+) -> Scenario:
     given = _top(document)
-    options: dict[Place, str] = {}
+    options = dict(given_by or {})
     for text in settings:
         options[_set(given, text)] = f"--set {text}"
     if seed is not None:
         options[_set(given, f"run.seed={seed}")] = f"--seed {seed}"
-    origin = _Origin(document, options)
+    origin = Origin(Document(document.name, None, document.lines), options)
     profile = _profile(given, origin, folder)
     if profile is not None:
         _fill(given, profile)
     scenario = validate(Scenario, given, origin.where)
     assert profile is not None  # validation refuses a fabric without one
-    return scenario.with_provenance(_provenance(scenario, profile))
+    return scenario.with_provenance(_provenance(scenario, profile)).with_origin(origin)
 
 
 def _top(document: Document) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _step(part: Any, step: str, label: str) -> str | int:
     return int(step)
 
 
-def _profile(given: dict[str, Any], origin: _Origin, folder: Path) -> Profile | None:
+def _profile(given: dict[str, Any], origin: Origin, folder: Path) -> Profile | None:
     """The profile that is asked for, its path made absolute; None where no fabric is given to have one."""
     fabric = given.get("fabric")
     if not isinstance(fabric, dict):
@@ -142,10 +142,17 @@ def _profile(given: dict[str, Any], origin: _Origin, folder: Path) -> Profile | 
             raise ScenarioError(f"{show(name)} is no name; known: {', '.join(profile_names())}")
         if is_path(name):
             base = Path() if place in origin.options else folder
-            name = fabric["profile"] = str((base / name).absolute())
+            name = fabric["profile"] = _absolute(base / name)
         return load_profile(name)
     except ScenarioError as error:
         raise ScenarioError(one_line(f"{origin.where(place)}: fabric.profile: {error}")) from None
+
+
+def _absolute(path: Path) -> str:
+    try:
+        return str(path.absolute())
+    except OSError as error:
+        raise ScenarioError(f"{path}: the current folder cannot be had ({error.strerror})") from None
 
 
 def _fill(given: dict[str, Any], profile: Profile) -> None:

@@ -14,6 +14,7 @@ from emu.scenario.fabric import Fabric
 from emu.scenario.field import Model, Name, NotYet, Time, nearest, refuse, show, whole
 from emu.scenario.graph import Graph, GraphLink
 from emu.scenario.host import Host, Nic
+from emu.scenario.origin import Origin
 from emu.scenario.provenance import Provenance
 from emu.scenario.topology import LeafSpine, Line
 from emu.scenario.traffic import AllToAll, Traffic, Write
@@ -76,6 +77,7 @@ class Scenario(Model):
     expect: tuple[ExpectationText, ...] = ()
 
     _provenance: Mapping[str, Provenance] = PrivateAttr(default_factory=dict)
+    _origin: Origin = PrivateAttr(default_factory=Origin)
 
     @property
     def provenance(self) -> Mapping[str, Provenance]:
@@ -87,6 +89,16 @@ class Scenario(Model):
         copy = self.model_copy()
         copy._provenance = dict(provenance)
         return copy
+
+    def with_origin(self, origin: Origin) -> Self:
+        """The same scenario, knowing where its parts were written."""
+        copy = self.model_copy()
+        copy._origin = origin
+        return copy
+
+    def mistake(self, reason: str, *place: str | int) -> ScenarioError:
+        """What is wrong with a part, such as "expect", 0: one line with file and line, or option, and key."""
+        return self._origin.mistake(reason, place)
 
     def resolved(self) -> dict[str, Any]:
         """As a file would have it, defaults filled in and quantities as text; loads again to an equal scenario."""

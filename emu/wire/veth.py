@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 
@@ -12,13 +12,13 @@ from emu.errors import InvariantBroken, WireError
 from emu.frame import Frame, Framing
 from emu.wire.likeness import as_changed, nearest
 from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames, wait_for_frame
+from emu.wire.patience import Patience
 from emu.wire.refusal import reason_of
 
-PATIENCE_S = 1.0  # how long a frame that is due may be late before it counts as lost
-SHORT_PATIENCE_S = 0.01  # the same, while nothing has arrived since the last one that was lost
 ROOM_WAIT_S = 0.001  # how long a send waits for others to come out while more would not surely fit
 BURST_FRAMES = 32  # at most so many wait in the kernel
 SKB_BYTES = 1024  # an skb's own share of a receive buffer; data counts about twice, in whole pages
+KNOWN_MISSING = 4096  # frames given up that are known again if they come: more than a queue pair sends unacknowledged
 READS_AT_ONCE = 4096  # so that a flood from outside cannot keep us reading
 READ_BUFFER = bytearray(LARGEST_READ_BYTES)  # one for all wires: what is read is looked at before the next read
 
@@ -29,8 +29,8 @@ class VethWire:
     __slots__ = (
         "_arrived",
         "_burst",
-        "_delivered_at_miss",
         "_missing",
+        "_patience",
         "_read_into",
         "_send",
         "_warned",
@@ -45,6 +45,7 @@ class VethWire:
         "name",
         "on_foreign",
         "receiver",
+        "refusals",
         "refused",
         "sender",
         "sent",
@@ -57,6 +58,7 @@ class VethWire:
         self.framing = framing
         self.sent = 0  # frames the kernel took
         self.refused = 0  # frames it did not take; in `lost` too
+        self.refusals: Counter[int] = Counter()  # the same by errno
         self.lost = 0
         self.late = 0  # not there when due, but came
         self.changed = 0
@@ -72,11 +74,11 @@ class VethWire:
         self._read_into = receiver.recv_into
         self.in_flight: deque[Frame] = deque()  # taken by the kernel, and not seen to come out yet
         self._arrived: deque[bytes] = deque()  # read before they were due
-        self._missing: deque[bytes] = deque(maxlen=64)  # given up lately
+        self._missing: deque[int] = deque(maxlen=KNOWN_MISSING)  # hashes of those given up lately
+        self._patience = Patience()
         # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
         buffer_bytes = receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         self._burst = max(1, min(BURST_FRAMES, buffer_bytes // 4 // (2 * LARGEST_READ_BYTES + SKB_BYTES)))
-        self._delivered_at_miss = -1
         self._warned: set[str] = set()
 
     @property
@@ -160,7 +162,7 @@ class VethWire:
     def _make_room(self) -> None:
         """Before a send while others are in flight: read what has come, so that the kernel's buffer cannot overrun."""
         self._settle()
-        if len(self.in_flight) >= self._burst and not self._arrived and self._is_hopeful():
+        if len(self.in_flight) >= self._burst and not self._arrived and self._patience.is_hopeful(self._delivered()):
             wait_for_frame(self.receiver, ROOM_WAIT_S)
             self._settle()
 
@@ -203,14 +205,15 @@ class VethWire:
                 self._note("down", "its interface went down")
                 return True
         self._note("refused", f"a frame could not be sent: {reason_of(error)}")
+        self.refusals[error.errno or errno.EAGAIN] += 1
         self.refused += 1
         self.lost += 1
         return False
 
     def _resolve(self, frame: Frame) -> Frame | None:
         """What became of the oldest in flight: there by now, late, behind foreign ones, changed or lost."""
-        deadline = monotonic() + (PATIENCE_S if self._is_hopeful() else SHORT_PATIENCE_S)
-        waited = False
+        patience_s = self._patience.seconds(self._delivered())
+        deadline, waited = monotonic() + patience_s, False
         while True:
             self._drain()
             unchanged = frame.data in self._arrived
@@ -218,7 +221,7 @@ class VethWire:
                 data = self._arrived[0]
                 place = self._place(data, exactly=unchanged)
                 if place:  # a later one came first
-                    self._lose(frame, waited=False)
+                    self._lose(frame)
                     return None
                 self._arrived.popleft()
                 if place is None:
@@ -227,11 +230,14 @@ class VethWire:
                     return self._change(frame, data)
                 else:
                     self.in_flight.popleft()
-                    self.late += waited
+                    if waited:
+                        self.late += 1
+                        self._patience.paid()
                     return frame
             left_s = deadline - monotonic()
             if left_s <= 0:
-                self._lose(frame, waited=True)
+                self._patience.was_in_vain(self._delivered(), patience_s)
+                self._lose(frame)
                 return None
             waited = True
             wait_for_frame(self.receiver, left_s)
@@ -241,7 +247,7 @@ class VethWire:
         for place, frame in enumerate(self.in_flight):
             if frame.data == data:
                 return place
-        if exactly or data in self._missing:
+        if exactly or hash(data) in self._missing:
             return None
         return nearest(self.in_flight, data)
 
@@ -253,13 +259,10 @@ class VethWire:
         self._note("changed", f"a frame came out changed; {fate}")
         return changed
 
-    def _lose(self, frame: Frame, *, waited: bool) -> None:
-        if waited:
-            self._delivered_at_miss = self._delivered()
+    def _lose(self, frame: Frame) -> None:
         self.lost += 1
         self.in_flight.popleft()
-        if frame.data is not None:
-            self._missing.append(frame.data)
+        self._missing.append(hash(frame.data))
         self._note("lost", "a frame that went in did not come out")
 
     def _judge_strangers(self) -> None:
@@ -268,9 +271,10 @@ class VethWire:
 
     def _judge_stranger(self, data: bytes) -> None:
         """Bytes of no frame in flight: one that was given up, or a foreign one."""
-        if data in self._missing:
-            self._missing.remove(data)
+        if hash(data) in self._missing:
+            self._missing.remove(hash(data))
             self.late += 1
+            self._patience.paid()
             return
         self.foreign += 1
         self._note("foreign", f"a foreign frame of {len(data)} bytes arrived: nobody in the model sent it")
@@ -282,10 +286,6 @@ class VethWire:
             return
         frame.data = data
         self.on_foreign(frame)
-
-    def _is_hopeful(self) -> bool:
-        """Whether anything has come out since the last frame that was waited for in vain."""
-        return self._delivered() != self._delivered_at_miss
 
     def _delivered(self) -> int:
         lost_on_the_way = self.lost - self.refused

@@ -10,6 +10,7 @@ import emu.commands.clean
 import emu.commands.doctor
 from emu.cli import main
 from emu.lab.doctor import Check
+from tests.tree import ROOT
 
 GOOD = Check("veth pairs", "--wire veth", True, "a link in 50 ms")
 BAD = Check("mnexec", "Mininet's namespaces", False, "missing", "apt-get install mininet")
@@ -42,3 +43,12 @@ def test_clean(
     assert capsys.readouterr().out == said
     assert main(["clean", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"removed": removed}
+
+
+def test_the_documentation_knows_the_marks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(emu.commands.doctor, "checks", lambda: [GOOD, SMALL, BAD])
+    main(["doctor"])
+    marks = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:4]]
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert all(f"`{mark}`" in text for mark in marks if mark != "ok")
+    assert len(set(marks)) == 3

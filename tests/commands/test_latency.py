@@ -61,7 +61,23 @@ def test_traffic_that_does_not_complete_is_exit_5(capsys: pytest.CaptureFixture[
     assert main([*SMALL, "--profile", "native", *settings, "--json"]) == 5
     printed, said = capsys.readouterr()
     assert said.count("1 message failed") == 2
-    assert json.loads(printed)["rows"] != []
+    found = json.loads(printed)
+    assert (found["rows"], found["complete"], len(found["missing"])) == ([], False, 2)
+
+
+def test_what_no_message_took_is_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*SMALL, "--profile", "native,roce", "--set", "fabric.rate=100Kbps"]
+    assert main([*arguments, "--json"]) == 5
+    printed, said = capsys.readouterr()
+    found = json.loads(printed)
+    assert [(row["profile"], row["size_bytes"]) for row in found["rows"]] == [("native", 64), ("roce", 64)]
+    assert [line.partition(":")[0] for line in found["missing"]] == ["native 4096B", "roce 4096B"]
+    assert found["complete"] is False
+    assert said.startswith("emu: latency native 4096B: traffic did not complete: ")
+    assert main(arguments) == 5
+    assert "MISSING: roce 4096B: traffic did not complete" in capsys.readouterr().out
+    assert main([*SMALL, "--profile", "native,roce", "--set", "fabric.rate=1Kbps"]) == 5
+    assert capsys.readouterr().out.startswith("no row is whole\nMISSING: native 64B: ")
 
 
 def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

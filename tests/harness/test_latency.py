@@ -102,6 +102,20 @@ def test_an_interrupt_keeps_the_rows_that_are_whole(monkeypatch: pytest.MonkeyPa
         measure(plan, MEMORY)
 
 
+def test_a_row_whose_messages_did_not_all_arrive_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_fails(scenario: Scenario, options: Options) -> dict[str, Any]:
+        result = run(scenario, options)
+        if scenario.traffic[0].size_bytes == 128:
+            result["messages"] |= {"completed": 2, "failed": 1}
+        return result
+
+    monkeypatch.setattr(emu.harness.latency, "run", one_fails)
+    found = measure(Plan(profiles=("native",), sizes_bytes=(64, 128)), MEMORY)
+    assert [row["size_bytes"] for row in found.rows] == [64]
+    assert found.missing == ["native 128B: traffic did not complete: 1 message failed"]
+    assert found.to_json()["complete"] is False
+
+
 def test_messages_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_is_late(scenario: Scenario, options: Options) -> dict[str, Any]:
         result = run(scenario, options)
@@ -120,10 +134,18 @@ def test_messages_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch) -> No
     [
         (Plan(profiles=("native",), sizes_bytes=(1,), op="read"), "not yet: 'read'"),
         (Plan(profiles=("native",), sizes_bytes=(1,), op="wriet"), "'wriet' is unknown; known: write"),
-        (Plan(profiles=("nativ",), sizes_bytes=(1,)), "did you mean 'native'"),
-        (Plan(profiles=("native",), sizes_bytes=(2**31 + 1,)), "at most 2GiB"),
+        (
+            Plan(profiles=("nativ",), sizes_bytes=(1,)),
+            "^--profile nativ: unknown profile 'nativ'; did you mean 'native'",
+        ),
+        (Plan(profiles=("native",), sizes_bytes=(3 * 2**30,)), "^--sizes 3GiB: .*at most 2GiB"),
         (Plan(profiles=("native",), sizes_bytes=(1,), settings=["traffic.0.size=1B"]), "use --sizes"),
-        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["run.until=1us"]), "use --sizes"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["run.until=1us"]), "run.until is not set here"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["run={until: 1us}"]), "run.until is not set here"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["fabric.profile=roce"]), "use --profile"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=[" fabric ={profile: roce}"]), "use --profile"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["expect=[]"]), "use `emu run`"),
+        (Plan(profiles=("native",), sizes_bytes=(1,), settings=["name=x"]), "use `emu run`"),
         (Plan(profiles=("native",), sizes_bytes=(1,), settings=["fabric.hop_latency=1"]), "has no unit"),
     ],
 )

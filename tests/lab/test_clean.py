@@ -15,6 +15,7 @@ from emu.errors import MachineError
 from emu.lab import registry
 from emu.lab.clean import clean
 from emu.lab.owner import Owner
+from tests.lab.fabrics import REPOSITORY
 
 
 def dead() -> Owner:
@@ -120,6 +121,75 @@ def test_a_run_that_ends_well_takes_its_entry_along(own_registry: Path) -> None:
     record.remove()
     record.remove()
     assert list(registry.records()) == []
+    assert not own_registry.exists()
+
+
+def test_a_run_that_ends_leaves_the_entries_of_others(own_registry: Path) -> None:
+    first, second = registry.register("emu-first"), registry.register("emu-second")
+    first.remove()
+    assert [each.run_id for each in registry.records()] == ["emu-second"]
+    second.remove()
+    assert not own_registry.exists()
+
+
+def test_a_registry_that_cannot_be_written_is_the_machines_fault(
+    own_registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = registry.register("emu-full")
+
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", refuse)
+    with pytest.raises(MachineError, match="No space left.*TMPDIR"):
+        record.write(own_registry / "x")
+    with pytest.raises(MachineError, match="No space left.*TMPDIR"):
+        registry.register("emu-full-too")
+
+
+IN_ANOTHER_PID_NAMESPACE = """
+import sys
+from pathlib import Path
+from emu.lab.registry import register
+record = register("emu-inside").write(Path(sys.argv[1]))
+print("entered", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.lab
+def test_the_record_of_a_pid_namespace_that_has_ended_is_removed(tmp_path: Path, own_registry: Path) -> None:
+    """Its number says nothing here, whether it lives or not; its lock does."""
+    (tmp_path / "left").mkdir()
+    command = ["unshare", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, "-c", IN_ANOTHER_PID_NAMESPACE]
+    with subprocess.Popen(
+        [*command, str(tmp_path / "left")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    ) as process:
+        assert process.stdout is not None
+        try:
+            if process.stdout.readline() != "entered\n":
+                pytest.skip("PID namespaces cannot be made here")
+            (record,) = registry.records()
+            assert not record.owner.is_of_this_namespace
+            assert clean() == []
+            assert (tmp_path / "left").exists()
+        finally:
+            process.kill()
+    deadline = time.monotonic() + 5
+    while not record.is_dead and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert clean() == [f"{tmp_path / 'left'} of run emu-inside"]
+    assert list(registry.records()) == []
+    assert not own_registry.exists()
+
+
+def test_a_record_that_was_never_locked_may_be_of_a_living_run(own_registry: Path) -> None:
+    own = Owner.this_process()
+    elsewhere = Owner(own.pid, own.start_ticks, own.pid_namespace + 1)
+    own_registry.mkdir()
+    (own_registry / "emu-unlocked").write_text(f'{{"owner": "{elsewhere}", "paths": []}}')
+    assert clean() == []
+    assert [each.run_id for each in registry.records()] == ["emu-unlocked"]
 
 
 def test_a_registry_that_others_can_write_is_not_believed(tmp_path: Path, own_registry: Path) -> None:

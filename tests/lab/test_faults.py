@@ -14,7 +14,7 @@ from emu import opcodes
 from emu.frame import Frame
 from emu.framing.roce import RoceFraming
 from emu.measure.result import comparable
-from emu.wire import veth
+from emu.wire import patience
 from tests.lab.outside import BACK, LINK, Outside, told, undisturbed
 from tests.wire.pair import FOREIGN
 
@@ -32,7 +32,7 @@ needs_tc = pytest.mark.skipif(
 
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.1)
 
 
 @pytest.mark.parametrize("end", [LINK, BACK])

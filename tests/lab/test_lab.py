@@ -118,7 +118,11 @@ def test_a_socket_that_cannot_be_had_leaves_nothing(monkeypatch: pytest.MonkeyPa
             raise OSError(12, "no memory")
 
     monkeypatch.setattr(lab_module, "bind_to", refuse)
-    with without_a_trace("emu-socket"), pytest.raises(OSError), Lab(SMALL, run_id="emu-socket"):
+    with (
+        without_a_trace("emu-socket"),
+        pytest.raises(MachineError, match="no memory: free some memory, or use --wire memory"),
+        Lab(SMALL, run_id="emu-socket"),
+    ):
         pytest.fail("it was built all the same")
 
 

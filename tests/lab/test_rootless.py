@@ -86,6 +86,15 @@ def test_the_command_gets_its_arguments_and_its_exit_code_back() -> None:
     assert (done.returncode, done.stdout) == (7, "a  b\n")
 
 
+@pytest.mark.lab
+@pytest.mark.parametrize("closed", ["", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_files_are_no_hindrance(closed: str) -> None:
+    if reason := without_user_namespaces():
+        pytest.skip(reason)
+    done = as_nobody("sh", "-c", f"exec {sys.executable} -m emu run hello --quiet {closed}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_privileged_command_just_runs() -> None:
     if not rootless.is_privileged():
         pytest.skip("not privileged")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
-from emu.errors import ScenarioError
+from emu.errors import MachineError, ScenarioError
 from emu.lab import registry
 from emu.report.folder import ResultFolder
 from emu.run import Options, run
@@ -73,6 +77,52 @@ def test_what_comes_into_its_place_meanwhile_stays(tmp_path: Path) -> None:
         folder.finish({"number": 2})
     assert (out / "result.json").read_text() == '{\n  "number": 1\n}\n'
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_signal_while_it_is_put_away_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = shutil.rmtree
+
+    def remove_signalled(path: Path, *, ignore_errors: bool) -> None:
+        signal.raise_signal(signal.SIGINT)
+        remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_signalled)
+    before = list(registry.records())
+    with pytest.raises(KeyboardInterrupt), ResultFolder(tmp_path / "out", force=False):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    assert list(registry.records()) == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO])
+def test_a_message_that_finds_no_room_does_not_stop_the_run(number: int, tmp_path: Path) -> None:
+    class Full:
+        def writerow(self, row: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+    with ResultFolder(tmp_path / "out", force=False) as folder:
+        folder._writer = Full()
+        result = run(load("hello"), Options(wire="memory", on_message=folder.on_message))
+        assert result["complete"] is True
+        with pytest.raises(MachineError, match=os.strerror(number)):
+            folder.finish(result)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_begun_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(MachineError, match="free some space"), ResultFolder(tmp_path / "out", force=False):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_leads_to_itself_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ScenarioError, match="leads back to itself"):
+        write(tmp_path / "loop" / "out")
 
 
 def test_messages_are_rows_that_add_up(tmp_path: Path) -> None:

@@ -29,7 +29,14 @@ def found(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
         "native": {"fabric.hop_latency": {"value": "260ns", "kind": "published", "source": "its maker"}},
         "slow": {"fabric.hop_latency": {"value": "300ns", "kind": "calibrated", "source": "to a claim"}},
     }
-    about = {"wire": "memory", "pair": ["h0", "h3"], "topology": {"kind": "line"}, "iters": 2, "uneven": []}
+    about = {
+        "wire": "memory",
+        "pair": ["h0", "h3"],
+        "topology": {"kind": "line"},
+        "iters": 2,
+        "uneven": [],
+        "missing": [],
+    }
     return {"rows": list(rows), "inputs": inputs, **about, **more}
 
 
@@ -50,6 +57,12 @@ def test_lower_by() -> None:
 def test_the_hop_needed_is_that_of_a_claim_that_holds() -> None:
     assert hop_needed_ns(NATIVE, SLOW, Fraction(52, 100)) == pytest.approx(300)
     assert hop_needed_ns(NATIVE, SLOW, Fraction(76, 100)) == pytest.approx((2000 - 100) / 3)
+
+
+def test_a_row_that_is_missing_is_said_to_be() -> None:
+    missing = ["native 64B: traffic did not complete: 3 messages failed"]
+    for rows in ((), (NATIVE, SLOW)):
+        assert f"MISSING: {missing[0]}" in latency_text(found(*rows, missing=missing), Fraction(52, 100)).splitlines()
 
 
 def test_every_size_has_its_share() -> None:

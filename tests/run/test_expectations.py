@@ -43,6 +43,22 @@ def test_what_leads_somewhere_is_judged_after_the_run(line: str, holds: bool) ->
 def test_what_leads_nowhere_is_refused_before_the_run(line: str) -> None:
     started: list[object] = []
     scenario = parse(TEXT.format(line), "expect.yaml", ())
-    with pytest.raises(ScenarioError):
+    with pytest.raises(ScenarioError, match=r"^expect\.yaml:5: expect\.0: "):
         run(scenario, Options(wire="memory", before_run=started.append))
     assert started == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "start"),
+    [
+        (
+            "expect=[drops.lossless == 0, messages.nope == 1]",
+            "--set expect=[drops.lossless == 0, messages.nope == 1]: expect.1: ",
+        ),
+        ("expect.0=messages.nope == 1", "--set expect.0=messages.nope == 1: expect.0: "),
+    ],
+)
+def test_one_from_an_option_is_named_by_it(setting: str, start: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        run(parse(TEXT.format("drops.lossless == 0"), "expect.yaml", [setting]), Options(wire="memory"))
+    assert str(caught.value).startswith(start)

@@ -102,6 +102,18 @@ def test_the_good_ones_are_good() -> None:
             "bad.yaml:4: fabric.topology.kind: unknown kind",
             "did you mean 'leaf_spine'",
         ),
+        (
+            "kind: leaf_spine",
+            "kind: ring",
+            "bad.yaml:4: fabric.topology.kind: unknown kind",
+            "did you mean 'rail' (not yet)? known: leaf_spine, line, graph",
+        ),
+        (
+            "rate: 400Gbps",
+            "credts: 3",
+            "bad.yaml:5: fabric.credts: unknown key",
+            "mean 'credits' (not yet)? known: rate,",
+        ),
         ("kind: leaf_spine", "kind: fat_tree", "bad.yaml:4: fabric.topology.kind: not yet", "leaf_spine, line, graph"),
         ("kind: leaf_spine, ", "", "bad.yaml:4: fabric.topology: kind is missing", "leaf_spine, line, graph"),
         ("spines: 1, ", "", "bad.yaml:4: fabric.topology.spines: is missing", ""),

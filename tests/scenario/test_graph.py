@@ -54,6 +54,11 @@ def test_the_good_one_is_good() -> None:
         ("switches: [s0]", "switches: [s0, -a]", "bad.yaml:7: fabric.topology.switches.1: node name '-a'"),
         ("switches: [s0]", "switches: [s0, 7]", "bad.yaml:7: fabric.topology.switches.1: 7 is no node name"),
         ("hosts: [h0, h1]", "hosts: [h0, h1, h2]", "bad.yaml:6: fabric.topology.hosts.2: host 'h2' has no link"),
+        (
+            "switches: [s0]\n    links:\n      - {a: h0, b: 's0:1'}",
+            "switches: [s0, s1]\n    links:\n      - {a: h0, b: s1}",
+            "bad.yaml:6: fabric.topology.hosts.1: host 'h1' cannot reach host 'h0'",
+        ),
         ("hosts: [h0, h1]", "hosts: []", "bad.yaml:6: fabric.topology.hosts: no hosts"),
     ],
 )

@@ -145,6 +145,7 @@ def test_a_scenario_can_be_sent_to_another_process() -> None:
     copy = pickle.loads(pickle.dumps(scenario))
     assert isinstance(copy, Scenario)
     assert (copy, copy.provenance) == (scenario, scenario.provenance)
+    assert str(copy.mistake("no", "expect", 0)) == "scenario:11: expect.0: no"
 
 
 def test_a_scenario_is_frozen() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from emu.frame import Frame
-from emu.wire import veth
+from emu.wire import patience, veth
 from tests.wire.pair import FOREIGN, Pair
 from tests.wire.stub import TOS_OFFSET
 
@@ -174,10 +174,10 @@ def test_one_of_another_length_has_changed(pair: Pair, change: Callable[[bytes],
 
 
 def test_crossing_makes_patient_again(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.02)
     waits: list[float] = []
     monkeypatch.setattr(veth, "wait_for_frame", lambda _, timeout_s: waits.append(timeout_s))
-    monkeypatch.setattr(veth, "SHORT_PATIENCE_S", 0.005)
+    monkeypatch.setattr(patience, "SHORT_PATIENCE_S", 0.005)
 
     def longest_wait(psn: int) -> float:
         waits.clear()
@@ -193,7 +193,7 @@ def test_crossing_makes_patient_again(pair: Pair, monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_given_up_that_comes_before_the_next_is_late(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.01)
     (first,) = pair.frames(1)
     (data,) = pair.swallow()
     assert pair.wire.receive(first) is None

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from emu.frame import Frame
-from emu.wire import veth
+from emu.wire import patience, veth
 from emu.wire.veth import VethWire
 from tests.wire.stub import StubFraming, make_frame
 
@@ -110,7 +110,7 @@ def test_a_pending_enetdown_is_read_over_before_the_next_send() -> None:
 
 
 def test_an_enetdown_and_nothing_behind_it_is_a_lost_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0)
     framing = StubFraming()
     (frame,), _ = frames_of(framing, 1)
     wire = wire_of(Broken(b"taken"), Broken(errno.EAGAIN, errno.ENETDOWN, errno.EAGAIN), framing)
@@ -166,8 +166,8 @@ def test_a_quarter_of_the_buffer_at_most_waits_in_the_kernel(
 
 def test_frames_that_never_come_are_not_waited_for_at_each_send(monkeypatch: pytest.MonkeyPatch) -> None:
     framing, kernel, waits = StubFraming(), Deferring(212_992), []
-    monkeypatch.setattr(veth, "PATIENCE_S", 0)
-    monkeypatch.setattr(veth, "SHORT_PATIENCE_S", 0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0)
+    monkeypatch.setattr(patience, "SHORT_PATIENCE_S", 0)
     monkeypatch.setattr(veth, "wait_for_frame", lambda *_: waits.append(1))
     wire = VethWire("h0-leaf0", kernel, kernel, framing)  # type: ignore[arg-type]
     flight = [make_frame(framing, psn) for psn in range(10)]

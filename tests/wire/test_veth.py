@@ -9,7 +9,7 @@ import pytest
 
 from emu.errors import InvariantBroken
 from emu.frame import Frame, Message
-from emu.wire import veth
+from emu.wire import patience, veth
 from tests.wire.pair import FOREIGN, Pair
 from tests.wire.stub import TOS_OFFSET, make_frame
 
@@ -52,13 +52,13 @@ def test_a_frame_whose_successor_came_is_lost_at_once(pair: Pair) -> None:
     started = time.monotonic()
     assert pair.wire.receive(first) is None
     assert pair.wire.receive(second) is None
-    assert time.monotonic() - started < veth.PATIENCE_S / 2
+    assert time.monotonic() - started < patience.PATIENCE_S / 2
     assert pair.wire.receive(third) is third
     assert (pair.wire.lost, pair.wire.disturbed, len(pair.wire.warnings)) == (2, True, 1)
 
 
 def test_patience_is_long_once_and_long_again_after_an_arrival(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.2)
 
     def wait_for(frame: Frame) -> float:
         pair.swallow()
@@ -86,7 +86,7 @@ def test_a_late_frame_is_waited_for(pair: Pair) -> None:
 
 
 def test_what_comes_after_it_was_given_up_is_late_not_foreign(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.01)
     (first,) = pair.frames(1)
     (data,) = pair.swallow()
     assert pair.wire.receive(first) is None
@@ -134,7 +134,7 @@ def test_a_copy_of_ours_with_other_content_is_foreign_if_ours_comes_too(pair: Pa
 
 
 def test_a_frame_lost_behind_a_foreign_one_is_lost(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(veth, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.02)
     (ours,) = pair.frames(1)
     pair.swallow()
     pair.near.send(FOREIGN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +19,11 @@ ROOM_BYTES = 1 << 24  # for messages outstanding side by side, where a queue pai
 
 def available_memory_bytes() -> int:
     """What the kernel says can be had without swapping (proc(5), MemAvailable), less a tenth to be kind."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, amount = line.partition(":")
-        if name == "MemAvailable":
-            return int(amount.split()[0]) * 1024 * 9 // 10
+    with suppress(OSError):  # no /proc here: nothing is known, so nothing is refused
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            name, _, amount = line.partition(":")
+            if name == "MemAvailable":
+                return int(amount.split()[0]) * 1024 * 9 // 10
     return 1 << 62
 
 
