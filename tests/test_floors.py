@@ -19,7 +19,7 @@ FLOORS: dict[int, str] = {
     7: "emu.fabric traffic.workloads emu.report",
     6: "emu.verbs emu.measure emu.lab",
     5: "emu.devices",
-    4: "emu.devices.port emu.devices.egress emu.devices.passage emu.subnet topologies",
+    4: "emu.devices.port emu.devices.egress emu.devices.passage emu.subnet emu.deadlock topologies",
     3: "emu.transport emu.wire emu.capture",
     2: "emu.linklayer emu.congestion emu.framing emu.scenario",
     1: "emu.engine emu.taps traffic.layers",

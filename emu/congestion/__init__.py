@@ -1,0 +1,1 @@
+"""How fast a sender may send: one file an algorithm, behind one protocol."""
