@@ -20,7 +20,7 @@ from emu.opcodes import WRITE_ONLY
 from tests.capture import files
 
 MESSAGES_A_FLOW = 5
-# Runs the command, then says how much memory it took, in KiB. Not by getrusage, which counts a parent's from before exec.
+# Runs the command, then says how much memory it took, in KiB (getrusage would count a parent's, from before exec).
 PROGRAM = """
 import sys
 from emu.cli import main
