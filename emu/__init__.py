@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as typing's: what loads that takes as long as all the rest here
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from emu.engine import Engine as Engine
     from emu.errors import EmuError as EmuError
     from emu.errors import InvariantBroken as InvariantBroken

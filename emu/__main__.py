@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from emu.cli import main
+from emu.start import main
 
 if __name__ == "__main__":
     sys.exit(main())

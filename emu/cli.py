@@ -14,6 +14,7 @@ import emu
 from emu.commands import exit_codes
 from emu.commands.signals import Signals
 from emu.errors import MachineError, ScenarioError
+from emu.lab.interrupts import Interrupts
 from emu.report.output import say, settle, write
 
 # Each is the module emu.commands.NAME; only the one that is asked for is loaded.
@@ -109,7 +110,7 @@ def _dispatch(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help()
         return exit_codes.MISTAKE
-    command = cast(Command, import_module(f"emu.commands.{name}")) if name in COMMANDS else None
+    command = _load(name) if name in COMMANDS else None
     if command is not None:
         command.configure(parsers[name])
     try:
@@ -118,6 +119,12 @@ def _dispatch(arguments: list[str]) -> int:
         return int(stop.code or exit_codes.OK)
     assert command is not None  # an option in its place is refused: a command is required
     return command.execute(namespace)
+
+
+def _load(name: str) -> Command:
+    """In one piece: others' modules make an error of their own, or nothing, of an interrupt amid their loading."""
+    with Interrupts():
+        return cast(Command, import_module(f"emu.commands.{name}"))
 
 
 def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:

@@ -21,8 +21,8 @@ _GRH_BYTES = 40  # an IPv6 header has the same size and layout
 _LRH_BYTES = 8
 _MASKED_BTH_BYTES = 5  # up to the byte with FECN, BECN and reserved bits, which counts as ones
 
-# x^16 + x^12 + x^3 + x + 1; a C function, bound once.
-_vcrc = CRC(width=16, poly=0x100B, init=0xFFFF, refin=True, refout=True, xorout=0xFFFF).calc
+# x^16 + x^12 + x^3 + x + 1; a C function, bound once: `more_vcrc(bytes, before)` continues a VCRC.
+more_vcrc = CRC(width=16, poly=0x100B, init=0xFFFF, refin=True, refout=True, xorout=0xFFFF).calc
 
 
 def icrc_roce_ipv4(packet: Buffer) -> int:
@@ -69,7 +69,7 @@ def vcrc(packet: Buffer, before: int | None = None) -> int:
 
     `before` is the VCRC of what lies before these bytes, if anything does.
     """
-    return int(_vcrc(packet) if before is None else _vcrc(packet, before))
+    return int(more_vcrc(packet) if before is None else more_vcrc(packet, before))
 
 
 def fcs(frame: Buffer) -> int:

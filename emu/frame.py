@@ -139,11 +139,10 @@ class Frame:
         opcode: int,
         psn: int,
         payload: Buffer = b"",
-        *,
+        message: Message | None = None,
         ack_request: bool = False,
         reth: tuple[int, int, int] | None = None,
         aeth: tuple[int, int] | None = None,
-        message: Message | None = None,
     ) -> None:
         self.envelope = envelope
         self.opcode = opcode

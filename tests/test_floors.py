@@ -12,7 +12,7 @@ from tests.tree import PACKAGES, import_graph, sources
 
 ROOF = 11
 FLOORS: dict[int, str] = {
-    ROOF: "emu emu.cli emu.__main__",
+    ROOF: "emu emu.cli emu.start emu.__main__",
     10: "emu.commands",
     9: "emu.harness emu.lab.live emu.course",
     8: "emu.run",

@@ -181,7 +181,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
 
 def test_the_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
     (entry_points,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-    assert wheel.read(entry_points).decode() == "[console_scripts]\nemu = emu.cli:main\n"
+    assert wheel.read(entry_points).decode() == "[console_scripts]\nemu = emu.start:main\n"
 
 
 def test_mininet_imports_without_the_old_distutils() -> None:

@@ -2,85 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from emu import opcodes
+from emu.capture.answers import Answers
+from emu.capture.flow import Flow, FlowKey
 from emu.capture.messages import Packet, RequestStream, Room, SeenMessage
 from emu.framing.dissection import Dissection
 from emu.opcodes import OPERATIONS, Position
 
 FLOW_LIMIT = 65_536  # frames of further flows are counted, but not told apart
-CANDIDATE_LIMIT = 64  # flows among which the one that an answer belongs to is looked for
 CE = 3  # RFC 3168: congestion experienced
 ANSWERS = range(opcodes.READ_RESPONSE_FIRST, opcodes.ATOMIC_ACKNOWLEDGE + 1)
 ANSWERED = (opcodes.RC, opcodes.XRC)  # the transports that acknowledge
 NAK = 0x60  # AETH's syndrome: the upper three bits say what it is (IBTA vol. 1, 9.7.5.1.1)
 RNR_NAK = 0x20
 KIND_MASK = 0xE0
-
-
-class FlowKey(NamedTuple):
-    """What tells flows apart. A reliable connection does not say its source queue pair."""
-
-    interface: str
-    network: str
-    source: str
-    destination: str
-    destination_qp: int
-    source_qp: int | None
-
-
-@dataclass(slots=True)
-class Spread:
-    """Least, mean and most of a series of nanoseconds, without keeping it."""
-
-    count: int = 0
-    total: int = 0
-    least: int = 0
-    most: int = 0
-
-    def add(self, value: int) -> None:
-        """One more."""
-        self.least = min(self.least, value) if self.count else value
-        self.most = max(self.most, value) if self.count else value
-        self.count += 1
-        self.total += value
-
-    def summary(self) -> dict[str, Any]:
-        """As JSON has it."""
-        mean = self.total / self.count if self.count else 0
-        return {"count": self.count, "min": self.least, "mean": mean, "max": self.most}
-
-
-@dataclass(slots=True)
-class Flow:
-    """Counts of one flow, its messages on their way, and the flow whose answers it carries, once known."""
-
-    key: FlowKey
-    number: int  # from 1
-    source_port: int | None
-    first_ns: int
-    last_ns: int = 0
-    frames: int = 0
-    frame_bytes: int = 0
-    payload_bytes: int = 0
-    opcodes: Counter[int] = field(default_factory=Counter)
-    icrc_bad: int = 0
-    vcrc_bad: int = 0
-    naks: int = 0
-    marked: int = 0  # CE, FECN or BECN
-    messages: int = 0
-    complete: int = 0
-    message_bytes: int = 0
-    duration: Spread = field(default_factory=Spread)
-    answer: Spread = field(default_factory=Spread)
-    stream: RequestStream | None = None
-    answered: Flow | None = None  # the flow whose requests this one answers
-    candidates: list[Flow] | None = None  # while that is not clear yet
-    answers: Flow | None = None  # the flow that answers this one's requests
 
 
 class Sighting(NamedTuple):
@@ -98,12 +36,11 @@ class FlowTable:
 
     def __init__(self, on_message: Callable[[int, SeenMessage], object]) -> None:
         self._flows: dict[FlowKey, Flow] = {}
-        self._requesters: dict[tuple[str, str, str, str], list[Flow]] = {}  # by interface, network, addresses
-        self._ways_back: dict[str, str] = {}
-        self._interfaces: set[str] = set()
+        self._answers = Answers()
         self._on_message = on_message
         self._room = Room()
         self.left_out = 0  # frames of flows beyond the limit
+        self.disclaimed: frozenset[int] = frozenset()  # numbers of flows whose answers turned out to be unclear
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -136,6 +73,7 @@ class FlowTable:
         for flow in self:
             if flow.stream is not None:
                 flow.stream.finish()
+        self.disclaimed = frozenset(self._answers.finish(sees_all=not self.left_out))
 
     def _flow(self, seen: Sighting) -> Flow | None:
         frame = seen.dissection
@@ -147,7 +85,7 @@ class FlowTable:
         flow = self._flows.get(key)
         if flow is None and len(self._flows) < FLOW_LIMIT:
             flow = self._flows[key] = Flow(key, len(self._flows) + 1, frame.source_port, seen.time_ns)
-            self._interfaces.add(seen.interface)
+            self._answers.add_flow(flow)
         return flow
 
     def _stream(self, flow: Flow) -> RequestStream:
@@ -157,8 +95,7 @@ class FlowTable:
                 lambda message: _settle(flow, message),
                 self._room,
             )
-            place = (flow.key.interface, flow.key.network, flow.key.source, flow.key.destination)
-            self._requesters.setdefault(place, []).append(flow)
+            self._answers.add_requester(flow)
         return flow.stream
 
     def _take_answer(self, flow: Flow, seen: Sighting, opcode: int, psn: int) -> None:
@@ -167,42 +104,10 @@ class FlowTable:
         flow.naks += is_nak
         if position is Position.MIDDLE:  # of a READ response: says nothing about what else came
             return
-        asked = flow.answered or self._asked(flow, psn)
+        asked = flow.answered or self._answers.asked(flow, psn)
         if asked is not None and asked.stream is not None:
             inclusive = not is_nak and position is not Position.FIRST
             asked.stream.on_answer(psn, seen.number, seen.time_ns, inclusive=inclusive)
-
-    def _asked(self, flow: Flow, psn: int) -> Flow | None:
-        """The flow that this one answers, or None while that is not clear: queue pairs are told apart by PSNs alone."""
-        if flow.candidates is None:
-            key = flow.key
-            place = (self._way_back(key.interface), key.network, key.destination, key.source)
-            flow.candidates = [each for each in self._requesters.get(place, []) if each.answers is None]
-            del flow.candidates[CANDIDATE_LIMIT:]
-        fitting = [each for each in flow.candidates if each.answers is None and _could_be(each, psn)]
-        if len(fitting) > 1 and flow.source_port:  # Linux derives it from both queue pairs: alike in both directions
-            alike = [each for each in fitting if each.source_port == flow.source_port]
-            fitting = alike or fitting
-        if len(fitting) == 1:
-            flow.answered, flow.candidates = fitting[0], None
-            fitting[0].answers = flow
-            return fitting[0]
-        flow.candidates = fitting or None
-        return None
-
-    def _way_back(self, interface: str) -> str:
-        """The interface of the other direction, by name as ours are called; the same one if there is no such."""
-        known = self._ways_back.get(interface)
-        if known is not None:
-            return known
-        name, mark, parallel = interface.partition("#")
-        parts = name.split("-")
-        for cut in range(1, len(parts)):
-            back = "-".join(parts[cut:]) + "-" + "-".join(parts[:cut]) + mark + parallel
-            if back in self._interfaces:
-                self._ways_back[interface] = back
-                return back
-        return interface
 
 
 def _count(flow: Flow, seen: Sighting) -> None:
@@ -216,10 +121,6 @@ def _count(flow: Flow, seen: Sighting) -> None:
     flow.icrc_bad += frame.icrc == "bad"
     flow.vcrc_bad += frame.vcrc == "bad"
     flow.marked += frame.ecn == CE or frame.fecn or frame.becn
-
-
-def _could_be(asked: Flow, psn: int) -> bool:
-    return asked.stream is not None and asked.stream.could_answer(psn)
 
 
 def _settle(flow: Flow, message: SeenMessage) -> None:

@@ -17,6 +17,7 @@ PENDING_LIMIT = 4096  # messages of one flow that wait for their acknowledgement
 ALL_PENDING_LIMIT = 262_144  # those of all flows
 HOLE_LIMIT = 8  # gaps remembered of one flow
 SMALLEST_MTU = 256
+UNSEEN_PACKETS = 4096  # sent before the capture began, or lost before it came here, and still to be answered
 
 
 class Packet(NamedTuple):
@@ -92,6 +93,7 @@ class RequestStream:
         "_begin",
         "_expected",
         "_holes",
+        "_lowest",
         "_open",
         "_read",
         "_room",
@@ -108,7 +110,8 @@ class RequestStream:
         self._room = room or Room()
         self._open: SeenMessage | None = None
         self._expected: int | None = None  # the next PSN
-        self._holes: deque[tuple[int, int]] = deque(maxlen=HOLE_LIMIT)  # first and last PSN of each gap
+        self._lowest = 0  # the earliest PSN seen
+        self._holes: list[tuple[int, int]] = []  # first and last PSN of each gap
         self._read: tuple[int, int, int] | None = None  # RETH of the READ that came last, if nothing came since
         self.pending: deque[SeenMessage] = deque()
         self.missing = 0
@@ -116,6 +119,9 @@ class RequestStream:
 
     def on_packet(self, packet: Packet, *, answered: bool) -> None:
         """Take a request packet; `answered`: whether this transport acknowledges."""
+        expected = self._expected
+        if expected is None or (is_behind(packet.psn, expected) and is_behind(packet.psn, self._lowest)):
+            self._lowest = packet.psn
         if self._is_new(packet):
             self._take(packet, answered=answered)
 
@@ -130,12 +136,13 @@ class RequestStream:
             self._settle_oldest()
 
     def could_answer(self, psn: int) -> bool:
-        """Whether an answer with this PSN could be about what waits for one here."""
-        oldest = self.pending[0] if self.pending else self._open
-        if oldest is None or self._expected is None:
+        """Whether an answer with this PSN could be to what was sent here so far, or shortly before the capture."""
+        if self._expected is None:
             return False
         read_packets = self._read[2] // SMALLEST_MTU + 1 if self._read is not None else 0
-        return distance(oldest.first_psn, psn) < min(distance(oldest.first_psn, self._expected) + read_packets, HALF)
+        end = self._expected + read_packets
+        sent = distance(self._lowest, self._expected) + read_packets + UNSEEN_PACKETS
+        return 0 < distance(psn, end) <= min(sent, HALF)
 
     def finish(self) -> None:
         """The capture is over."""
@@ -154,7 +161,7 @@ class RequestStream:
         if expected is None or not is_behind(psn, expected):
             gap = 0 if expected is None or self._read is not None else distance(expected, psn)
             if gap and expected is not None:
-                self._holes.append((expected, psn - 1 & PSN_MASK))
+                self._note_hole(expected, psn - 1 & PSN_MASK)
                 self.missing += gap
             self._expected = psn + 1 & PSN_MASK
             self._read = packet.reth if packet.opcode % 32 == opcodes.READ_REQUEST else None
@@ -213,11 +220,15 @@ class RequestStream:
             if distance(start, psn) <= distance(start, end):
                 del self._holes[place]
                 if psn != start:
-                    self._holes.append((start, psn - 1 & PSN_MASK))
+                    self._note_hole(start, psn - 1 & PSN_MASK)
                 if psn != end:
-                    self._holes.append((psn + 1 & PSN_MASK, end))
+                    self._note_hole(psn + 1 & PSN_MASK, end)
                 return True
         return False
+
+    def _note_hole(self, start: int, end: int) -> None:
+        self._holes.append((start, end))
+        del self._holes[:-HOLE_LIMIT]
 
     def _completes_the_oldest(self, packet: Packet) -> bool:
         """Whether it is the first packet of the message that the capture begins inside of."""

@@ -28,10 +28,10 @@ class CaptureFile:
     """
 
     def __init__(self, path: str | Path, warn: Callable[[str], object] | None = None) -> None:
-        self.name = "stdin" if str(path) == STDIN else str(path)
+        self.name = "stdin" if str(path) == STDIN else _shown(path)
         self._warn = warn
         with ExitStack() as stack:
-            file = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(_open(path))
+            file = _stdin() if str(path) == STDIN else stack.enter_context(_open(path))
             self._source = Source(file, self.name)
             self.format = self._recognize()
             self._undo = stack.pop_all()
@@ -73,10 +73,22 @@ def read(path: str | Path, warn: Callable[[str], object] | None = None) -> Itera
         yield from capture
 
 
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # nobody gave us one
+        raise ScenarioError("stdin is closed: give a file, or a capture on stdin")
+    return sys.stdin.buffer
+
+
+def _shown(path: str | Path) -> str:
+    """The file's name on one line."""
+    text = str(path)
+    return text if text.isprintable() and text else repr(text)
+
+
 def _open(path: str | Path) -> BinaryIO:
     try:
         return open(path, "rb")
     except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror or error}") from None
+        raise ScenarioError(f"{_shown(path)}: {error.strerror or error}") from None
     except ValueError:  # a NUL in the name
         raise ScenarioError(f"{str(path)!r} is no file name") from None

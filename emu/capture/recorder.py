@@ -9,6 +9,7 @@ from typing import Self
 
 from emu.capture import erf
 from emu.capture.writer import InterfaceBlock, PcapngWriter
+from emu.errors import MachineError
 from emu.frame import Frame
 from emu.framing.dissect import ERF_INFINIBAND, LINK_ERF, LINK_ETHERNET
 from emu.framing.native import LRH_OFFSET
@@ -24,14 +25,17 @@ class Recorder:
     """Use with `with`; one pcapng file, an interface for each direction of the links, times rounded down to ns.
 
     Ethernet frames are as on the veth, without FCS; native ones are ERF records of LRH to VCRC, without what carries
-    them over a veth. Raises ScenarioError, MachineError as PcapngWriter does.
+    them over a veth. Raises ScenarioError, MachineError as PcapngWriter does, but not once a run has begun: a frame
+    that finds no room ends the recording, not the run, and `failure` says why.
     """
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         self._writer = PcapngWriter(path, replace=replace)
         self._interfaces: dict[str, int] = {}
         self._native = False
+        self.path = path
         self.frames = 0
+        self.failure: MachineError | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -63,14 +67,22 @@ class Recorder:
         data = frame.data
         if data is None:  # nothing needed its bytes so far
             data = frame.data = frame.envelope.framing.encode(frame)
-        time_ns = time_ps // NS
+        try:
+            self._write(interface, time_ps // NS, data)
+        except MachineError as error:
+            self.failure = error
+            self._interfaces = {}  # nothing more: what comes later would leave a gap
+            self._writer.close()  # at once, so that what is left of the room is not taken by half a frame
+        else:
+            self.frames += 1
+
+    def _write(self, interface: int, time_ns: int, data: bytes) -> None:
         if self._native:
             size_bytes = len(data) - LRH_OFFSET
             head = erf.header(time_ns, ERF_INFINIBAND, size_bytes, size_bytes)
             self._writer.write(interface, time_ns, head, memoryview(data)[LRH_OFFSET:])
         else:
             self._writer.write(interface, time_ns, b"", data)
-        self.frames += 1
 
 
 def chosen(links: Iterable[Link], names: str | Collection[str]) -> list[Link]:

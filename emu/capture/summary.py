@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from emu.capture.flows import Flow, FlowTable, Sighting
+from emu.capture.entries import Entries, PackedEntries
+from emu.capture.flow import Flow
+from emu.capture.flows import FlowTable, Sighting
 from emu.capture.messages import SeenMessage
 from emu.capture.record import Record
 from emu.crc import ICRC_BYTES, VCRC_BYTES
@@ -16,20 +18,25 @@ from emu.framing.dissection import Dissection
 from emu.opcodes import NAMES
 
 ROW_LIMIT = 100_000  # frames and messages listed, unless it is said otherwise
+INTERFACE_LIMIT = 65_536  # listed by name; frames on further ones are counted together
 RDMA = ("rocev2", "rocev1", "native")
 VERDICTS = ("ok", "bad", "unchecked")
 
 
 class Summary:
-    """Takes records one by one. Memory: up to `flows.FLOW_LIMIT` flows, and `limit` messages and rows."""
+    """Takes records one by one.
+
+    Memory: up to `flows.FLOW_LIMIT` flows, INTERFACE_LIMIT interfaces, and `limit` messages and rows.
+    """
 
     def __init__(self, *, with_rows: bool, limit: int = ROW_LIMIT) -> None:
-        self._rows: list[dict[str, Any]] | None = [] if with_rows else None
+        self._rows = PackedEntries() if with_rows else None
         self._limit = limit
         self._messages: list[tuple[int, SeenMessage]] = []
         self._more_messages = 0
         self._flows = FlowTable(self._begin)
         self._interfaces: Counter[str] = Counter()
+        self._frames_elsewhere = 0  # on interfaces beyond the limit
         self._networks: Counter[str] = Counter()
         self._verdicts = {"icrc": Counter[str](), "vcrc": Counter[str]()}
         self._malformed = 0
@@ -43,7 +50,7 @@ class Summary:
             self._add(record)
 
     def result(self) -> dict[str, Any]:
-        """The keys of docs/commands.md, `emu decode`."""
+        """The keys of docs/captures.md; the lists are made entry by entry while they are read."""
         self._flows.finish()
         result: dict[str, Any] = {
             "frames": self.frames,
@@ -52,17 +59,22 @@ class Summary:
             "first_ns": self._first_ns or 0,
             "last_ns": self._last_ns,
             "networks": dict(sorted(self._networks.items())),
-            "interfaces": [{"name": name, "frames": frames} for name, frames in self._interfaces.items()],
+            "interfaces": Entries(list(self._interfaces.items()), _interface_entry),
             **{name: {each: counts[each] for each in VERDICTS} for name, counts in self._verdicts.items()},
-            "flows": [_flow_entry(flow) for flow in self._flows],
-            "messages": [_message_entry(number, message) for number, message in self._messages],
+            "flows": Entries(list(self._flows), _flow_entry),
+            "messages": Entries(self._messages, self._message_entry),
             "left_out": {
+                "frames_of_further_interfaces": self._frames_elsewhere,
                 "frames_of_further_flows": self._flows.left_out,
                 "messages": self._more_messages,
                 "rows": max(0, self.frames - len(self._rows)) if self._rows is not None else 0,
             },
         }
         return result if self._rows is None else result | {"rows": self._rows}
+
+    def _message_entry(self, item: tuple[int, SeenMessage]) -> dict[str, Any]:
+        number, message = item
+        return _message_entry(number, message, is_clear=number not in self._flows.disclaimed)
 
     def _begin(self, flow_number: int, message: SeenMessage) -> None:
         if len(self._messages) < self._limit:
@@ -72,7 +84,10 @@ class Summary:
 
     def _add(self, record: Record) -> None:
         self.frames += 1
-        self._interfaces[record.interface] += 1
+        if record.interface in self._interfaces or len(self._interfaces) < INTERFACE_LIMIT:
+            self._interfaces[record.interface] += 1
+        else:
+            self._frames_elsewhere += 1
         if self._first_ns is None or record.time_ns < self._first_ns:
             self._first_ns = record.time_ns
         self._last_ns = max(self._last_ns, record.time_ns)
@@ -129,8 +144,13 @@ def _flow_entry(flow: Flow) -> dict[str, Any]:
     }
 
 
-def _message_entry(flow_number: int, message: SeenMessage) -> dict[str, Any]:
-    answered_ns = message.answered_ns
+def _interface_entry(item: tuple[str, int]) -> dict[str, Any]:
+    return {"name": item[0], "frames": item[1]}
+
+
+def _message_entry(flow_number: int, message: SeenMessage, *, is_clear: bool) -> dict[str, Any]:
+    """`is_clear`: whether it is clear which flow answers this one."""
+    answered_ns = message.answered_ns if is_clear else None
     return {
         "flow": flow_number,
         "operation": message.operation,
@@ -146,7 +166,7 @@ def _message_entry(flow_number: int, message: SeenMessage) -> dict[str, Any]:
         "complete": message.complete,
         "missing": message.missing,
         "retransmitted": message.retransmitted,
-        "answered_frame": message.answered_frame,
+        "answered_frame": message.answered_frame if is_clear else None,
         "answer_ns": None if answered_ns is None else answered_ns - message.first_ns,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from emu.capture.reader import CaptureFile
 from emu.capture.record import Record
@@ -11,11 +12,12 @@ from emu.capture.summary import ROW_LIMIT, Summary
 from emu.commands.exit_codes import MISTAKE, OK
 from emu.commands.options import complain
 from emu.errors import ScenarioError, WireError
-from emu.report.decode import summary
-from emu.report.output import to_json, write
+from emu.report.decode import json_lines, summary
+from emu.report.output import write
 from emu.report.progress import Progress
 
 FRAMES_A_STEP = 1000  # of the progress bar
+LINES_A_WRITE = 500
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
         **decoded.result(),
         "warnings": warnings,
     }
-    write(to_json(result) if arguments.json else summary(result))
+    _write_lines(json_lines(result) if arguments.json else summary(result))
     if damage:
         complain(damage)
         return MISTAKE
@@ -69,6 +71,12 @@ def _watched(records: Iterable[Record], progress: Progress) -> Iterator[Record]:
         if number % FRAMES_A_STEP == 0:
             progress.reach(number)
         yield record
+
+
+def _write_lines(lines: Iterator[str]) -> None:
+    """Piece by piece: the text of a large capture may take more memory than all that is known of it."""
+    while some := list(islice(lines, LINES_A_WRITE)):
+        write("\n".join(some))
 
 
 def _limit(text: str) -> int:

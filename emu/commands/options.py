@@ -62,6 +62,7 @@ def options_of(
     on_message: Callable[[Message], object] | None = None,
     on_progress: Callable[[Engine, Measurement], object] | None = None,
     captures: tuple[Path, ...] = (),
+    on_capture_failed: Callable[[str], object] | None = None,
 ) -> Options:
     """How to run, as the options say."""
     return Options(
@@ -69,6 +70,7 @@ def options_of(
         accept_foreign=arguments.accept_foreign,
         captures=captures,
         replace_captures=arguments.force,
+        on_capture_failed=on_capture_failed,
         on_message=on_message,
         on_progress=on_progress,
     )

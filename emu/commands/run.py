@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, OK
+from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, MACHINE, OK
 from emu.commands.options import add_common, complain, keep, options_of, ready
 from emu.engine import Engine
 from emu.errors import ScenarioError
@@ -29,9 +29,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--capture",
         metavar="FILE",
+        type=_capture_file,
         help="write one pcapng file of the scenario's capture links, or of all links if it names none",
     )
     add_common(parser)
+
+
+def _capture_file(text: str) -> str:
+    if text in ("", "-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no file to write; for one that is called - write ./-")
+    return text
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -67,8 +74,9 @@ def verdict(result: dict[str, Any]) -> int:
 
 
 def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    """The result, and the exit code if the result folder could not be written."""
+    """The result, and the exit code if the result folder or a capture could not be written, or not to its end."""
     with ExitStack() as stack:
+        failures: list[str] = []
         folder, captures = None, [Path(arguments.capture)] if arguments.capture is not None else []
         if arguments.out is not None:
             folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force))
@@ -79,5 +87,13 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, A
             progress.reach(measurement.completed + measurement.failed)
 
         on_message = folder.on_message if folder else None
-        result = run(scenario, options_of(arguments, on_message, show, tuple(captures)))
-        return result, keep(folder, result)
+        result = run(scenario, options_of(arguments, on_message, show, tuple(captures), failures.append))
+        cut = folder.settle() if folder is not None else None
+        if cut is not None:
+            result["warnings"].append(cut)
+        lost = keep(folder, result)
+        if cut is not None and not lost:
+            failures.append(cut)
+        for line in failures:
+            complain(line)
+        return result, lost or (MACHINE if failures else OK)

@@ -132,17 +132,15 @@ class Nic:
             answer, state.answer = state.answer, None
             return acknowledge(state.envelope, answer) if answer else None
         now_ps = self._engine.now_ps
-        while self._ready:
-            state = self._ready.popleft()
+        ready = self._ready
+        while ready:
+            state = ready[0]
             requester = state.requester
             if not requester.can_send():
-                state.queued = False
+                ready.popleft().queued = False
                 continue
             frame = requester.next_frame(now_ps)
-            if requester.can_send():
-                self._ready.append(state)
-            else:
-                state.queued = False
+            ready.rotate(-1)
             if state.armed_ps != requester.deadline_ps:
                 self._arm(state)
             if frame.message is not None and frame.message.first_bit_ps < 0:

@@ -6,7 +6,7 @@ from struct import Struct
 from zlib import crc32
 
 from emu.addresses import Address
-from emu.crc import ICRC_BYTES, VCRC_BYTES, icrc_local, vcrc
+from emu.crc import ICRC_BYTES, VCRC_BYTES, icrc_local, more_vcrc, vcrc
 from emu.errors import ScenarioError, WireError
 from emu.frame import Envelope, Frame
 from emu.framing import bth
@@ -101,7 +101,7 @@ class NativeFraming:
         if pad:
             icrc = crc32(pad, icrc)
         end = pad + icrc.to_bytes(ICRC_BYTES, "little")
-        checksum = vcrc(end, vcrc(payload, vcrc(tail, head_vcrc)))
+        checksum = more_vcrc(end, more_vcrc(payload, more_vcrc(tail, head_vcrc)))
         return b"".join((head, tail, payload, end, checksum.to_bytes(VCRC_BYTES, "little")))
 
     def decode(self, data: bytes) -> Frame:

@@ -17,7 +17,7 @@ from emu.errors import MachineError
 from emu.lab.namespace import entered
 from emu.lab.rights import OTHERWISE, remedy
 
-MNEXEC_REMEDY = f"install it (Debian, Ubuntu: apt-get install mininet), {OTHERWISE}"
+MNEXEC_REMEDY = f"install it (apt-get install mininet on Debian and Ubuntu), {OTHERWISE}"
 PROBE_TIMEOUT_S = 5.0
 READY_TIMEOUT_S = 30.0
 RELEASE_TIMEOUT_S = 2.0

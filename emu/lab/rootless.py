@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 MS_REC_PRIVATE = 0x4000 | 0x40000
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PROBE_TIMEOUT_S = 10.0
 WAYS_OUT = "run it with sudo, or with --wire memory, which needs no namespaces"
 
@@ -81,11 +83,13 @@ def ensure_privileges() -> None:
             with suppress(OSError):
                 stream.flush()
     # Not `-m emu`: that would look for it in the current folder first.
-    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom emu.cli import main; sys.exit(main())"
+    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom emu.start import main; sys.exit(main())"
     try:
         enter()
     except OSError as error:
         raise MachineError(f"no user namespace ({error.strerror}): {WAYS_OUT}") from None
+    # A signal that comes while the interpreter starts would end it with a traceback; emu.start lets it through.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     execute_or_exit([sys.executable, "-c", code, *sys.argv[1:]])
 
 

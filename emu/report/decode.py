@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from emu.report.table import count_text, size_text, table, time_text
@@ -10,16 +12,60 @@ from emu.report.table import count_text, size_text, table, time_text
 Decoded = Mapping[str, Any]
 FLOWS = MESSAGES = 10  # shown of each
 INFO_LIMIT = 100  # characters
+INDENT = "  "
+ROW_HEAD = ("frame", "time", "interface", "from", "to", "bytes", "ICRC", "VCRC", "")
+TROUBLES = (
+    ("icrc_bad", "with a wrong ICRC"),
+    ("vcrc_bad", "with a wrong VCRC"),
+    ("retransmitted", "sent again"),
+    ("missing", "missing from the capture"),
+    ("naks", "that refuse (NAK)"),
+    ("marked", "marked for congestion (CE, FECN, BECN)"),
+)
 
 
-def summary(decoded: Decoded) -> str:
-    """What `emu decode` found, as text."""
-    blocks = (_head, _flows, _messages, _rows, _left_out)
-    return "\n\n".join("\n".join(lines) for lines in (list(block(decoded)) for block in blocks) if lines)
+def summary(decoded: Decoded) -> Iterator[str]:
+    """What `emu decode` found, as text, line by line."""
+    separator: tuple[str, ...] = ()
+    for block in (_head, _flows, _messages, _rows, _left_out):
+        is_empty = True
+        for line in block(decoded):
+            if is_empty:
+                yield from separator
+            yield line
+            is_empty, separator = False, ("",)
+
+
+def json_lines(decoded: Decoded) -> Iterator[str]:
+    """The same as `--json` prints it, entry by entry: what `report.output.to_json` makes, without all of it at once."""
+    last = len(decoded) - 1
+    yield "{"
+    for place, (key, value) in enumerate(decoded.items()):
+        end = "," if place < last else ""
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+            yield f"{INDENT}{json.dumps(key)}: ["
+            yield from _list_lines(value)
+            yield f"{INDENT}]{end}"
+        else:
+            text = "[]" if isinstance(value, Sequence) and not isinstance(value, str) else _indented(value, INDENT)
+            yield f"{INDENT}{json.dumps(key)}: {text}{end}"
+    yield "}"
+
+
+def _list_lines(entries: Sequence[Any]) -> Iterator[str]:
+    last, deeper = len(entries) - 1, 2 * INDENT
+    for place, entry in enumerate(entries):
+        yield deeper + _indented(entry, deeper) + ("," if place < last else "")
+
+
+def _indented(value: Any, indent: str) -> str:
+    return json.dumps(value, indent=len(INDENT), allow_nan=False).replace("\n", "\n" + indent)
 
 
 def _head(decoded: Decoded) -> Iterator[str]:
     interfaces = count_text(len(decoded["interfaces"]), "interface")
+    if decoded["left_out"]["frames_of_further_interfaces"]:
+        interfaces += " and more"
     span = time_text(decoded["last_ns"] - decoded["first_ns"])
     yield f"{decoded['file']}: {decoded['format']}, {count_text(decoded['frames'], 'frame')}, {interfaces}, {span}"
     if decoded["networks"]:
@@ -57,21 +103,19 @@ def _flows(decoded: Decoded) -> Iterator[str]:
     yield from _troubles(flows)
 
 
-def _troubles(flows: list[Decoded]) -> Iterator[str]:
-    for key, text in (
-        ("icrc_bad", "with a wrong ICRC"),
-        ("vcrc_bad", "with a wrong VCRC"),
-        ("retransmitted", "sent again"),
-        ("missing", "missing from the capture"),
-        ("naks", "that refuse (NAK)"),
-        ("marked", "marked for congestion (CE, FECN, BECN)"),
-    ):
-        numbers = [flow["number"] for flow in flows if flow[key]]
-        if numbers:
-            more = ", ..." if len(numbers) > FLOWS else ""
-            where = ", ".join(map(str, numbers[:FLOWS])) + more
-            count = sum(flow[key] for flow in flows)
-            yield f"  {count_text(count, 'frame')} {text}: flow{'s' * (len(numbers) > 1)} {where}"
+def _troubles(flows: Sequence[Decoded]) -> Iterator[str]:
+    frames: Counter[str] = Counter()
+    numbers: dict[str, list[int]] = {key: [] for key, _ in TROUBLES}
+    for flow in flows:
+        for key, where in numbers.items():
+            if flow[key]:
+                frames[key] += flow[key]
+                where.append(flow["number"])
+    for key, text in TROUBLES:
+        if frames[key]:
+            more = ", ..." if len(numbers[key]) > FLOWS else ""
+            where_text = ", ".join(map(str, numbers[key][:FLOWS])) + more
+            yield f"  {count_text(frames[key], 'frame')} {text}: flow{'s' * (len(numbers[key]) > 1)} {where_text}"
 
 
 def _messages(decoded: Decoded) -> Iterator[str]:
@@ -106,9 +150,19 @@ def _remark(message: Decoded) -> str:
 def _rows(decoded: Decoded) -> Iterator[str]:
     if not decoded.get("rows"):
         return
-    rows = [("frame", "time", "interface", "from", "to", "bytes", "ICRC", "VCRC", "")]
-    rows += [
-        (
+    widths = [0] * len(ROW_HEAD)
+    for cells in _row_cells(decoded):
+        widths = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
+    blank = tuple(" " * width for width in widths)
+    for cells in _row_cells(decoded):  # a second time, rather than all of them at once
+        yield table([blank, cells], left=(2, 3, 4, 6, 7, 8))[1]
+    yield from _rest(decoded["left_out"]["rows"], "frame")
+
+
+def _row_cells(decoded: Decoded) -> Iterator[tuple[str, ...]]:
+    yield ROW_HEAD
+    for row in decoded["rows"]:
+        yield (
             str(row["number"]),
             time_text(row["time_ns"] - decoded["first_ns"]),
             row["interface"],
@@ -119,16 +173,13 @@ def _rows(decoded: Decoded) -> Iterator[str]:
             _verdict(row["vcrc"]),
             row["info"][:INFO_LIMIT],
         )
-        for row in decoded["rows"]
-    ]
-    yield from table(rows, left=(2, 3, 4, 6, 7, 8))
-    yield from _rest(decoded["left_out"]["rows"], "frame")
 
 
 def _left_out(decoded: Decoded) -> Iterator[str]:
-    frames = decoded["left_out"]["frames_of_further_flows"]
-    if frames:
-        yield f"  {count_text(frames, 'frame')} of further flows: only counted"
+    for what in ("interfaces", "flows"):
+        frames = decoded["left_out"][f"frames_of_further_{what}"]
+        if frames:
+            yield f"  {count_text(frames, 'frame')} of further {what}: only counted"
     yield from (f"  warning: {text}" for text in decoded["warnings"])
 
 

@@ -1,8 +1,12 @@
-"""The result folder: written under a temporary name, renamed when it is whole, never over another without leave."""
+"""The result folder: written under a temporary name, renamed when it is whole, never over another without leave.
+
+A disk that fills up meanwhile costs the end of messages.csv, not the result: room for that is kept from the beginning.
+"""
 
 from __future__ import annotations
 
 import csv
+import errno
 import os
 import re
 import secrets
@@ -20,12 +24,14 @@ from emu.lab.interrupts import Interrupts
 from emu.lab.registry import Record, register
 from emu.parts import PARTS, unpack
 from emu.report.output import to_json
-from emu.report.room import remedy
+from emu.report.room import ELSEWHERE, remedy
 from emu.units import NS
 from emu.verbs import QP
 
 RESULT, MESSAGES, CAPTURES = "result.json", "messages.csv", "captures"
+RESERVE, RESERVE_BYTES = ".reserve", 1 << 20  # for result.json
 NAME_LIMIT = 60  # characters of a capture's name: file names have at most 255 bytes
+LAST_BYTES = 4096
 # What a result folder may hold; anything else in it is somebody's own, and --force does not touch it.
 OURS = {RESULT, MESSAGES, "queues.csv", "trace.json", CAPTURES, "report.html"}
 TIMES = ("posted_ns", "delivered_ns", "completed_ns", "latency_ns", "fabric_latency_ns", "completion_latency_ns")
@@ -65,7 +71,7 @@ class ResultFolder:
             self._undo()
 
     def on_message(self, message: Message) -> None:
-        """Add a finished message to messages.csv. If that fails, `finish` says so: a run is not lost by it."""
+        """Add a finished message to messages.csv. If that fails, `settle` says so: a run is not lost by it."""
         if self._failure is None:
             try:
                 self._writer.writerow(_row(message))
@@ -81,14 +87,28 @@ class ResultFolder:
             folder.mkdir(exist_ok=True)
         return folder / f"{name}.pcapng"
 
+    def settle(self) -> str | None:
+        """Close messages.csv; a line about it if it ends early, after a whole row, for want of room."""
+        if self._messages is not None:
+            try:
+                self._messages.close()
+            except OSError as error:  # what it still held has no room
+                self._failure = self._failure or error
+            self._messages = None
+            if self._failure is not None:
+                assert self._partial is not None
+                _cut_after_last_line(self._partial / MESSAGES)
+        failure = self._failure
+        if failure is None:
+            return None
+        return f"{MESSAGES} ends early: {failure.strerror}; {remedy(failure) or ELSEWHERE}"
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json and give the folder its name. Raises ScenarioError, MachineError."""
         assert self._partial is not None
         with Interrupts(), self._errors_named():
-            if self._failure is not None:
-                raise self._failure
-            if self._messages is not None:
-                self._messages.close()
+            self.settle()
+            (self._partial / RESERVE).unlink(missing_ok=True)
             (self._partial / RESULT).write_text(to_json(result) + "\n", encoding="utf-8")
             self._replace()
 
@@ -100,6 +120,8 @@ class ResultFolder:
             self._record = register(f"emu-out-{secrets.token_hex(4)}")
             self._record = self._record.write(self._partial)
         self._partial.chmod(0o777 & ~_umask())
+        with (self._partial / RESERVE).open("wb") as reserve:
+            _reserve(reserve.fileno())
         if self._with_messages:
             self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
             self._writer = csv.writer(self._messages, lineterminator="\n")
@@ -157,6 +179,23 @@ def _absolute(path: str | Path) -> Path:
         raise ScenarioError(f"--out {path}: the current folder cannot be had ({error.strerror})") from None
     except RuntimeError:  # pathlib's word for ELOOP
         raise ScenarioError(f"--out {path}: a symbolic link leads back to itself") from None
+
+
+def _reserve(file: int) -> None:
+    """Raises OSError if there is no room; a file system that cannot promise any is taken as it is."""
+    try:
+        os.posix_fallocate(file, 0, RESERVE_BYTES)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+
+
+def _cut_after_last_line(path: Path) -> None:
+    """Lines are shorter than what is looked at."""
+    with suppress(OSError), path.open("r+b") as file:
+        size_bytes = file.seek(0, os.SEEK_END)
+        begin = file.seek(max(0, size_bytes - LAST_BYTES))
+        file.truncate(begin + file.read().rfind(b"\n") + 1)
 
 
 def _umask() -> int:

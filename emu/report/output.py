@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,17 +64,26 @@ def settle(exit_code: int) -> int:
 
 
 class _stdout_gone_is_fine:  # noqa: N801 - read as a statement
-    """Swallows a broken pipe; says what else keeps stdout from being written."""
+    """Swallows a broken pipe and a closed terminal; says what else keeps stdout from being written."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
         if not isinstance(error, OSError):
             return False
+        is_device = _stdout_is_device()
         _forget_stdout()
-        if isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) or (error.errno == errno.EIO and is_device):
             return True
         raise MachineError(f"cannot write to stdout: {error.strerror}; {remedy(error) or ELSEWHERE}") from None
+
+
+def _stdout_is_device() -> bool:
+    """Whether it is a terminal, say: one that was closed still is a device, but denies that it is a terminal."""
+    try:
+        return stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _forget_stdout() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric, Wires
 from emu.frame import Message
+from emu.lab.interrupts import Interrupts
 from emu.measure.measurement import Measurement
 from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
@@ -35,6 +36,7 @@ class Options:
     on_progress: Callable[[Engine, Measurement], object] | None = None
     captures: tuple[Path, ...] = ()  # files to record the scenario's `capture` links into; all links if it names none
     replace_captures: bool = False  # whether one that exists already may be overwritten
+    on_capture_failed: Callable[[str], object] | None = None  # told, in a line, of each that ends before the run does
     before_run: Callable[[Fabric], object] | None = None  # once built, before the first event
 
 
@@ -68,13 +70,20 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         for wire in fabric.wires:
             wire.finish()
         count = conservation.check(assembly)
-        ending = outcome.Ending(wire=options.wire, interrupted=interrupted, build_s=built - began, run_s=ran - built)
+        ending = outcome.Ending(
+            wire=options.wire,
+            interrupted=interrupted,
+            build_s=built - began,
+            run_s=ran - built,
+            warnings=_failures(recorders, options),
+        )
         return outcome.build(assembly, count, ending)
 
 
 def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
     """Build the namespaces and the veth pairs; `undo` takes them down."""
-    from emu.lab.lab import Lab  # noqa: PLC0415 - a run in memory needs none of what this loads
+    with Interrupts():  # others' modules make something else of one that comes amid their loading
+        from emu.lab.lab import Lab  # noqa: PLC0415 - a run in memory needs none of what this loads
 
     lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
     return lab.wires
@@ -85,6 +94,18 @@ def _record(recorder: Recorder, assembly: Assembly) -> None:
     scenario = assembly.scenario
     links = chosen(assembly.topology.links, scenario.capture)
     recorder.watch(assembly.taps, links, native=scenario.fabric.framing == "native", title=scenario.name)
+
+
+def _failures(recorders: Iterable[Recorder], options: Options) -> tuple[str, ...]:
+    """A line for each capture that had to end before the run did."""
+    lines = []
+    for recorder in recorders:
+        if recorder.failure is not None:
+            reason = str(recorder.failure).removeprefix(f"{recorder.path}: ")
+            lines.append(f"capture {recorder.path.name} ends early, after {recorder.frames:,} frames: {reason}")
+            if options.on_capture_failed is not None:
+                options.on_capture_failed(lines[-1])
+    return tuple(lines)
 
 
 def _watch(assembly: Assembly, options: Options) -> None:

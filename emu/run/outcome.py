@@ -29,6 +29,7 @@ class Ending:
     interrupted: bool
     build_s: float
     run_s: float
+    warnings: tuple[str, ...] = ()  # besides those of the wires and the traffic
 
 
 def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "links": result.links(_links(fabric), engine.now_ps),
         "fairness": {"jain": 0.0},
         "expect": [],
-        "warnings": _warnings(fabric, measurement),
+        "warnings": [*_warnings(fabric, measurement), *ending.warnings],
         "provenance": provenance(scenario),
     }
     outcome["expect"] = [_expectation(each, outcome) for each in scenario.expect]

@@ -16,7 +16,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class EndingSignals:
     """In a `with`, once armed: the first of these signals stops the engine; one much later does what it did before.
 
-    A result that is complete is not lost to a signal that comes while it is told or while things are taken down.
+    A result is not lost to a signal that comes while things are taken down or while it is told: after one that came,
+    those of the same wish are still caught, and the first later one gives all back to who had them before.
     Does nothing outside the main thread; an ignored signal stays ignored.
     """
 
@@ -42,15 +43,21 @@ class EndingSignals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self.came:
+            self._give_back()
+
+    def _give_back(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.came and monotonic() - self._first_s > IMPATIENCE_S:
+            self._give_back()
             before = self._before[number]
-            signal.signal(number, before)
             if callable(before):
                 before(number, frame)
+            else:
+                signal.raise_signal(number)
             return
         if not self.came:
             self._first_s = monotonic()

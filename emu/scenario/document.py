@@ -107,7 +107,7 @@ def parse_document(text: str, name: str) -> Document:
     except _NotTakenError as error:
         raise ScenarioError(f"{name}:{error.line + 1}: {error}") from None
     except yaml.YAMLError as error:
-        raise ScenarioError(_yaml_message(error, name)) from None
+        raise ScenarioError(_yaml_message(error, name, text)) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -119,9 +119,10 @@ def parse_value(text: str) -> Any:
     return parse_document(text, "value").value
 
 
-def _yaml_message(error: yaml.YAMLError, name: str) -> str:
+def _yaml_message(error: yaml.YAMLError, name: str, text: str) -> str:
     if isinstance(error, yaml.reader.ReaderError):
-        return f"{name}: character {error.character!r:.20} at position {error.position} is not allowed in YAML"
+        number = text.count("\n", 0, error.position) + 1
+        return f"{name}:{number}: character {error.character!r:.20} is not allowed in YAML"
     mark = getattr(error, "problem_mark", None)
     line = "" if mark is None else f":{mark.line + 1}"
     problem = getattr(error, "problem", None) or str(error)

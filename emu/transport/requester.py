@@ -60,13 +60,16 @@ class Requester:
 
     __slots__ = (
         "_acked",
+        "_ack_every",
         "_config",
         "_envelope",
         "_highest",
+        "_mtu_bytes",
         "_next",
         "_queued",
         "_since_request",
         "_tries_left",
+        "_window",
         "_wqes",
         "_write_index",
         "deadline_ps",
@@ -76,6 +79,8 @@ class Requester:
     def __init__(self, envelope: Envelope, config: RequesterConfig, first_psn: int = 0) -> None:
         self._envelope = envelope
         self._config = config
+        self._mtu_bytes, self._window = config.path_mtu_bytes, config.window_packets
+        self._ack_every = config.ack_every_packets
         self._wqes: deque[SendWqe] = deque()  # not yet acknowledged, oldest first
         self._write_index = 0  # of the WQE that the next frame belongs to
         self._acked = first_psn  # every packet before this is acknowledged
@@ -89,22 +94,21 @@ class Requester:
 
     def post(self, wqe: SendWqe) -> None:
         """Queue a work request behind all others."""
-        mtu_bytes = self._config.path_mtu_bytes
         wqe.first = self._queued
-        wqe.packets = max(1, -(-len(wqe.payload) // mtu_bytes))
+        wqe.packets = max(1, -(-len(wqe.payload) // self._mtu_bytes))
         self._queued += wqe.packets
         self._wqes.append(wqe)
 
     def can_send(self) -> bool:
         """Whether `next_frame` has one: something is left to send, and the window is open."""
-        return self._next < self._queued and self._next - self._acked < self._config.window_packets and not self.failed
+        return self._next < self._queued and self._next - self._acked < self._window and not self.failed
 
     def next_frame(self, now_ps: int) -> Frame:
         """The next request frame; only while `can_send()`."""
-        config, number = self._config, self._next
+        number, mtu_bytes = self._next, self._mtu_bytes
         wqe = self._wqes[self._write_index]
         index, last = number - wqe.first, wqe.packets - 1
-        start = index * config.path_mtu_bytes
+        start = index * mtu_bytes
         reth = (wqe.remote_addr, wqe.rkey, len(wqe.payload)) if index == 0 else None
         if index == last:
             opcode = opcodes.WRITE_ONLY if last == 0 else opcodes.WRITE_LAST
@@ -112,19 +116,12 @@ class Requester:
         else:
             opcode = opcodes.WRITE_FIRST if index == 0 else opcodes.WRITE_MIDDLE
         self._since_request += 1
-        window_full = number + 1 - self._acked >= config.window_packets
-        ask = index == last or window_full or self._since_request >= config.ack_every_packets
+        window_full = number + 1 - self._acked >= self._window
+        ask = index == last or window_full or self._since_request >= self._ack_every
         if ask:
             self._since_request = 0
-        frame = Frame(
-            self._envelope,
-            opcode,
-            number & PSN_MASK,
-            wqe.payload[start : start + config.path_mtu_bytes],
-            ack_request=ask,
-            reth=reth,
-            message=wqe.message,
-        )
+        payload = wqe.payload[start : start + mtu_bytes]
+        frame = Frame(self._envelope, opcode, number & PSN_MASK, payload, wqe.message, ask, reth)
         self._next = number + 1
         if number < self._highest:
             wqe.message.retransmitted += 1

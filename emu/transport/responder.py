@@ -24,9 +24,12 @@ MSN_MASK = 0xFFFFFF
 Answer = tuple[int, int, int]
 """PSN, syndrome and MSN of an acknowledgement that is owed."""
 
-_STARTS = frozenset({opcodes.WRITE_FIRST, opcodes.WRITE_ONLY})
-_ENDS = frozenset({opcodes.WRITE_LAST, opcodes.WRITE_ONLY})
-_WRITES = _STARTS | _ENDS | {opcodes.WRITE_MIDDLE}
+_WRITES, _STARTS, _ENDS = 1, 2, 4  # what a request's opcode says of its place in a WRITE
+_PLACE = [0] * 256
+_PLACE[opcodes.WRITE_FIRST] = _WRITES | _STARTS
+_PLACE[opcodes.WRITE_MIDDLE] = _WRITES
+_PLACE[opcodes.WRITE_LAST] = _WRITES | _ENDS
+_PLACE[opcodes.WRITE_ONLY] = _WRITES | _STARTS | _ENDS
 
 
 class Responder:
@@ -62,20 +65,20 @@ class Responder:
         self.message_done = False
         if self.failed:
             return None
-        number = expand(frame.psn, self._expected)
-        if number != self._expected:
-            return self._out_of_order(number)
+        psn = self._expected & PSN_MASK
+        if frame.psn != psn:
+            return self._out_of_order(expand(frame.psn, self._expected))
         self._nak_sent = False
         refusal = self._execute(frame)
         if refusal:
             self.failed = True
-            return (self._expected & PSN_MASK, refusal, self._msn)
+            return (psn, refusal, self._msn)
         self._expected += 1
-        if frame.opcode in _ENDS:
+        if _PLACE[frame.opcode] & _ENDS:
             self._msn = (self._msn + 1) & MSN_MASK
             self.message_done = True
         if frame.ack_request:
-            return (number & PSN_MASK, ACK_NO_CREDIT_INFORMATION, self._msn)
+            return (psn, ACK_NO_CREDIT_INFORMATION, self._msn)
         return None
 
     def _out_of_order(self, number: int) -> Answer | None:
@@ -88,12 +91,11 @@ class Responder:
 
     def _execute(self, frame: Frame) -> int:
         """Write the frame's bytes; returns the NAK syndrome where that may not be, else 0."""
-        opcode, payload = frame.opcode, frame.payload
-        length = len(payload)
-        starts, ends = opcode in _STARTS, opcode in _ENDS
-        if opcode not in _WRITES or starts == (self._region is not None):
+        place, payload = _PLACE[frame.opcode], frame.payload
+        length, ends = len(payload), place & _ENDS
+        if not place or bool(place & _STARTS) == (self._region is not None):
             return NAK_INVALID_REQUEST
-        if starts:
+        if place & _STARTS:
             refusal = self._begin(frame)
             if refusal:
                 return refusal

@@ -204,7 +204,7 @@ class VethWire:
             else:
                 self._note("down", "its interface went down")
                 return True
-        self._note("refused", f"a frame could not be sent: {reason_of(error)}")
+        self._note(reason := reason_of(error), f"a frame could not be sent: {reason}")
         self.refusals[error.errno or errno.EAGAIN] += 1
         self.refused += 1
         self.lost += 1

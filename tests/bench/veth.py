@@ -14,28 +14,28 @@ from tests.bench.figure import Figure
 from tests.bench.traffic import all_to_all
 
 LIMIT = 3.0
-ROUNDS = 5
+ROUNDS = 7
 
 Crossing = tuple[socket, socket, bytes]
 
 
 def measure() -> list[Figure]:
-    """The median of the ratios of some rounds, each round a run and a bare loop."""
+    """The quickest run against the quickest bare loop of some rounds: what else runs here can only add time."""
     topology = topology_of(all_to_all())
     with Lab(topology) as lab:
         crossings: list[Crossing] = []
         _run(lab, crossings)
-        rounds = [(_run(lab), _bare(crossings)) for _ in range(ROUNDS)]
-    ratio = median(run_s / bare_s for run_s, bare_s in rounds)
-    run_s, bare_s = median(run_s for run_s, _ in rounds), median(bare_s for _, bare_s in rounds)
-    detail = f"{run_s:.3f} s against {bare_s:.3f} s for {len(crossings)} frames, {ROUNDS} rounds"
+        runs_s, bares_s = zip(*((_run(lab), _bare(crossings)) for _ in range(ROUNDS)), strict=True)
+    run_s, bare_s = min(runs_s), min(bares_s)
     hop_us = 1e6 * run_s / len(crossings), 1e6 * bare_s / len(crossings)
+    medians = f"medians {median(runs_s):.3f} and {median(bares_s):.3f} s"
     return [
         Figure(
             "veth wall time over a bare send and receive loop",
-            ratio,
+            run_s / bare_s,
             LIMIT,
-            f"{detail}: {hop_us[0]:.1f} and {hop_us[1]:.1f} us a frame-hop",
+            f"{run_s:.3f} s against {bare_s:.3f} s for {len(crossings)} frames, best of {ROUNDS} ({medians}):"
+            f" {hop_us[0]:.1f} and {hop_us[1]:.1f} us a frame-hop",
         )
     ]
 

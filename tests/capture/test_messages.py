@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emu.capture.messages import HOLE_LIMIT, PENDING_LIMIT, Packet, RequestStream, Room, SeenMessage
+from emu.capture.messages import HOLE_LIMIT, PENDING_LIMIT, UNSEEN_PACKETS, Packet, RequestStream, Room, SeenMessage
 from emu.opcodes import READ_REQUEST, SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE, WRITE_ONLY
 
 MTU = 1024
@@ -131,4 +131,12 @@ def test_room_is_shared_and_given_back() -> None:
 def test_what_could_be_answered(psn: int) -> None:
     assert not Script().stream.could_answer(psn)
     assert Script().send("O0 F1").stream.could_answer(psn) == (psn < 2)
-    assert Script().send("O1 O2").answer(1).stream.could_answer(psn) == (psn == 2)
+    assert Script().send("O1 O2").answer(1).stream.could_answer(psn) == (psn < 3)
+
+
+@pytest.mark.parametrize("start_psn", [0, 2**24 - 2, 2**23 - 1])
+def test_what_was_sent_shortly_before_the_capture_could_be_answered_too(start_psn: int) -> None:
+    stream = Script(start_psn).send("O9000 O9001 O8990").stream
+    first = 8990 - UNSEEN_PACKETS
+    could = [psn for psn in range(10_000) if stream.could_answer((start_psn + psn) % 2**24)]
+    assert could == list(range(first, 9002))

@@ -45,6 +45,10 @@ capture: [h0-leaf0, leaf0-spine1, leaf1-h3]
 """
 
 
+# Wireshark takes payloads for other protocols by their first bytes, unless it is told not to:
+HEURISTICS_OFF = ("--disable-heuristic", "eth_over_ib", "--disable-protocol", "rpcordma")
+
+
 class Shown(NamedTuple):
     """One frame's fields as tshark prints them, by name."""
 
@@ -58,7 +62,7 @@ class Shown(NamedTuple):
 def tshark(path: Path, *more: str) -> str:
     """What tshark prints about the file."""
     done = subprocess.run(
-        [TSHARK or "tshark", "-n", "-r", str(path), "--disable-protocol", "rpcordma", *more],
+        [TSHARK or "tshark", "-n", "-r", str(path), *HEURISTICS_OFF, *more],
         capture_output=True,
         text=True,
         timeout=120,
@@ -159,6 +163,27 @@ def test_several_links_and_sizes_of_every_padding(profile: str, tmp_path: Path) 
         *("h0-leaf0", "leaf0-h0", "leaf1-h3", "h3-leaf1"),
         *({"leaf0-spine1", "spine1-leaf0"} & names),  # if the hash led any frame there
     }
+
+
+EVERY_SMALL_SIZE = """
+name: every small size
+fabric: {{profile: {profile}, topology: {{kind: line, switches: 1}}}}
+traffic: [{sizes}]
+capture: [h0-s0]
+"""
+
+
+@pytest.mark.parametrize("profile", ["native", "roce"])
+def test_no_payload_of_a_few_bytes_is_taken_for_something_else(profile: str, tmp_path: Path) -> None:
+    """A payload may begin as an EtherType: 81 00 and nothing behind it would be a malformed VLAN tag."""
+    sizes = ", ".join(f"{{kind: write, pairs: [[h0, h1]], size: {size}B, count: 260}}" for size in range(1, 9))
+    sent = record(parse(EVERY_SMALL_SIZE.format(profile=profile, sizes=sizes)), tmp_path / "a.pcapng")
+    found = list(shown(tmp_path / "a.pcapng"))
+    assert len(found) == len(sent) == 2 * 8 * 260
+    for each, fields in zip(sent, found, strict=True):
+        check(each, fields)
+    protocols = set(tshark(tmp_path / "a.pcapng", "-T", "fields", "-e", "frame.protocols").split())
+    assert {name.rpartition("infiniband")[2] for name in protocols} == {"", ":data"}
 
 
 @pytest.mark.long

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,6 +61,7 @@ def test_a_limit_shortens_lists_and_no_count(limit: int, capture: Path, capsys: 
     assert len(result["rows"]) == min(limit, 8)
     assert len(result["messages"]) == min(limit, 4)
     assert result["left_out"] == {
+        "frames_of_further_interfaces": 0,
         "frames_of_further_flows": 0,
         "messages": 4 - min(limit, 4),
         "rows": 8 - min(limit, 8),
@@ -102,6 +106,49 @@ def test_a_cut_tail_is_a_warning(capture: Path, capsys: pytest.CaptureFixture[st
 def test_stdin(capture: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(capture.read_bytes())))
     assert decode(capsys, "-")["frames"] == 8
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")
+def test_a_closed_stdin_is_one_line() -> None:
+    command = f"{shlex.quote(sys.executable)} -m emu decode - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    said = "emu decode: stdin is closed: give a file, or a capture on stdin\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb\x1b[2J", "", "\udcff", "\u2028"])
+def test_a_file_name_never_breaks_a_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["decode", name]) == 2
+    assert capsys.readouterr() == ("", f"emu decode: {name!r}: No such file or directory\n")
+    if name:
+        Path(name).write_bytes(b"no capture")
+        assert main(["decode", name]) == 2
+        assert capsys.readouterr().err.startswith(f"emu decode: {name!r}: offset 0: ")
+        Path(name).write_bytes(files.pcap([]))
+        assert main(["decode", name]) == 0
+        assert capsys.readouterr().out.startswith(f"{name!r}: pcap, 0 frames")
+
+
+@pytest.mark.parametrize("more", [[], ["--frames"], ["--frames", "--limit", "0"], ["--frames", "--limit", "300"]])
+def test_what_is_printed_piece_by_piece_is_what_json_would_print_at_once(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "hello", *MEMORY, "--set", "traffic.0.count=80", "--capture", str(tmp_path / "a")]
+    assert main([*arguments, "--set", "expect=[]"]) == 0
+    assert main(["decode", str(tmp_path / "a"), "--json", *more]) == 0
+    out = capsys.readouterr().out
+    assert json.dumps(json.loads(out), indent=2) + "\n" == out
+    assert main(["decode", str(tmp_path / "a"), *more]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line for line in lines if line.split()[:2] == ["frame", "time"]]
+    assert len(heads) == (more[-1:] in (["--frames"], ["300"]))
+    if heads:
+        rows = lines[lines.index(heads[0]) + 1 :]
+        assert len([line for line in rows if " QP 0x" in line]) == min(640, int(more[-1]) if more[2:] else 640)
+        assert len({line.index("RC ") for line in rows if "RC " in line}) == 1  # aligned with one another
 
 
 def test_every_shared_capture_and_vector_is_right(

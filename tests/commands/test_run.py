@@ -106,3 +106,9 @@ def test_both_wires_give_the_same_result(capsys: pytest.CaptureFixture[str]) -> 
         return comparable(printed)
 
     assert result("veth") == result("memory")
+
+
+@pytest.mark.parametrize("name", ["", "-"])
+def test_a_capture_needs_a_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "hello", "--wire", "memory", "--capture", name]) == 2
+    assert "is no file to write" in capsys.readouterr().err

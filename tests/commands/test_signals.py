@@ -68,6 +68,19 @@ def test_one_interrupts_and_its_repetition_does_not(
         signal.raise_signal(number)
 
 
+@pytest.mark.parametrize("number", ENDING)
+def test_one_that_nobody_could_raise_comes_again(caught: Signals, number: signal.Signals) -> None:
+    """In a destructor, or a callback of the import system, Python prints what is raised and forgets it."""
+
+    class Last:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    with pytest.raises(KeyboardInterrupt, match=number.name):
+        Last()
+        time.sleep(5)
+
+
 def test_settled_nothing_interrupts(caught: Signals) -> None:
     caught.settle()
     for number in ENDING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,9 +20,20 @@ traffic: [{kind: write, pairs: [[h0, h1]], size: 4KiB, count: 100000}]
 """
 
 
+@pytest.fixture(autouse=True)
+def given_back() -> Iterator[None]:
+    """What an interrupted run leaves to the next signal."""
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", signals.ENDING)
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_run_ends_between_two_events_and_its_result_is_kept(number: signal.Signals, times: int) -> None:
+def test_a_run_ends_between_two_events_and_its_result_is_kept(
+    number: signal.Signals, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = 0
 
     def interrupt(*_: object) -> None:
@@ -30,11 +42,21 @@ def test_a_run_ends_between_two_events_and_its_result_is_kept(number: signal.Sig
         if calls <= times:
             os.kill(os.getpid(), number)
 
-    before = signal.getsignal(number)
+    signal.signal(number, signal.default_int_handler)
     result = run(parse(TEXT, "long.yaml", ()), Options(wire="memory", on_progress=interrupt))
     assert (result["complete"], result["interrupted"]) == (False, True)
     assert 0 < result["messages"]["completed"] < 100_000
-    assert signal.getsignal(number) is before
+    signal.raise_signal(number)  # while the result is told, say
+    monkeypatch.setattr(signals, "IMPATIENCE_S", -1)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is signal.default_int_handler
+
+
+def test_a_run_that_is_not_interrupted_gives_signals_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    run(parse(TEXT.replace("100000", "1"), "short.yaml", ()), Options(wire="memory"))
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_signal_right_after_another_is_the_same_wish() -> None:
