@@ -10,16 +10,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.crash.command import LONG, descendants_of, is_running, start, wait_for
+from tests.tree import ROOT
 
 PRIVATE = ("/tmp", "/run")  # empty ones, mounted over those of the machine
 FOREIGN = "h1"
 FOREIGN_LINK = "s1-eth1"
 WORK = Path("/tmp/work")
+# What must stay to be seen where it lies in one of those: the checkout, and the interpreter's environment.
+NEEDED = [ROOT] if Path(sys.prefix).is_relative_to(ROOT) else [ROOT, Path(sys.prefix)]
+KEPT = [path for path in NEEDED if any(path.is_relative_to(folder) for folder in PRIVATE)]
 
 
 def command(*words: str) -> str:
@@ -29,8 +34,13 @@ def command(*words: str) -> str:
 
 def prepare() -> subprocess.Popen[bytes]:
     """Somebody else's lab, named as Mininet names things: a namespace with a process in it, and a link."""
+    held = {path: os.open(path, os.O_PATH) for path in KEPT}
     for folder in PRIVATE:
         command("mount", "-t", "tmpfs", "none", folder)
+    for path, handle in held.items():
+        path.mkdir(parents=True)
+        command("mount", "--no-canonicalize", "--bind", f"/proc/{os.getpid()}/fd/{handle}", str(path))
+        os.close(handle)
     command("ip", "netns", "add", FOREIGN)
     command("ip", "link", "add", FOREIGN_LINK, "type", "veth", "peer", "name", "s1-eth2")
     WORK.mkdir()
@@ -47,6 +57,13 @@ def reap() -> None:
             pass
 
 
+def files_in(folder: str) -> Iterator[str]:
+    """All files and folders there but the checkout's and the run's own folder's."""
+    for place, folders, names in os.walk(folder):
+        yield from (str(Path(place, name)) for name in (*folders, *names))
+        folders[:] = [name for name in folders if Path(place, name) not in (*KEPT, WORK)]
+
+
 def snapshot() -> dict[str, Any]:
     """All that a run could leave: processes, namespaces, interfaces, mounts, files of the private folders."""
     processes, namespaces = {}, set()
@@ -54,14 +71,13 @@ def snapshot() -> dict[str, Any]:
         with suppress(OSError):  # it ended meanwhile
             processes[entry] = Path(f"/proc/{entry}/cmdline").read_text()
             namespaces |= {os.readlink(f"/proc/{entry}/ns/{kind}") for kind in ("net", "mnt")}
-    files = [str(path) for folder in PRIVATE for path in Path(folder).rglob("*") if WORK not in path.parents]
     return {
         "processes": processes,
         "namespaces": sorted(namespaces),
         "named": command("ip", "netns", "list").split(),
         "interfaces": command("ip", "-o", "link"),
         "mounts": Path("/proc/self/mounts").read_text(),
-        "files": sorted(files),
+        "files": sorted(path for folder in PRIVATE for path in files_in(folder)),
         "work": sorted(path.name for path in WORK.iterdir()),
     }
 
