@@ -24,7 +24,7 @@ from emu.lab.nodes import Mininet, fabric_net
 from emu.lab.owner import Owner
 from emu.lab.proc import check_proc
 from emu.lab.rights import OTHERWISE, remedy
-from emu.topology import Link, PortName, Topology
+from emu.topology import Link, PortName, Topology, reverse_name
 from emu.wire.packet_socket import bind_to, interface_is_gone, open_packet_socket
 from emu.wire.veth import VethWire
 
@@ -78,9 +78,7 @@ class Lab:
     def wires(self, link: Link, framing: Framing) -> tuple[VethWire, VethWire]:
         """The link's two directions, a to b and b to a."""
         a, b = self._sockets[link.a], self._sockets[link.b]
-        _, sign, number = link.name.partition("#")
-        back = f"{link.b.node}-{link.a.node}{sign}{number}"
-        return VethWire(link.name, a, b, framing), VethWire(back, b, a, framing)
+        return VethWire(link.name, a, b, framing), VethWire(reverse_name(link), b, a, framing)
 
     def socket_at(self, port: PortName) -> socket.socket:
         """The packet socket of a port."""
