@@ -15,6 +15,7 @@ from emu.frame import Frame
 from emu.framing.roce import RoceFraming
 from emu.measure.result import comparable
 from emu.wire import patience
+from tests.lab.detour import with_a_flipped_bit, with_less_ttl
 from tests.lab.outside import BACK, LINK, Outside, told, undisturbed
 from tests.wire.pair import FOREIGN
 
@@ -23,7 +24,6 @@ pytestmark = [
     pytest.mark.usefixtures("little_patience"),
 ]
 
-TTL_OFFSET, CHECKSUM_OFFSET = 22, 24  # in a RoCEv2 frame: Ethernet 14, IPv4 8 and 10
 EATER = "filter add dev {} egress bpf da bytecode"
 needs_tc = pytest.mark.skipif(
     shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") is None, reason="tc (iproute2) is missing"
@@ -152,21 +152,6 @@ def test_a_foreign_write_let_in_when_the_traffic_is_over_is_still_on_its_way() -
     result = Outside((10, lambda them: inject_a_write(them, "h1-leaf0")), accept_foreign=True).run()
     assert (result["frames"]["foreign"], result["frames"]["on_the_way"]) == (1, 1)
     assert result["frames"]["delivered"] == result["frames"]["sent"]
-
-
-def with_less_ttl(data: bytes) -> bytes:
-    """As a router would send it on: the IPv4 checksum adjusted (RFC 1141), the ICRC right as before."""
-    changed = bytearray(data)
-    changed[TTL_OFFSET] -= 1
-    checksum = int.from_bytes(data[CHECKSUM_OFFSET : CHECKSUM_OFFSET + 2], "big") + 0x100
-    changed[CHECKSUM_OFFSET : CHECKSUM_OFFSET + 2] = (checksum + (checksum >> 16) & 0xFFFF).to_bytes(2, "big")
-    return bytes(changed)
-
-
-def with_a_flipped_bit(data: bytes) -> bytes:
-    """In the middle of the payload."""
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
 
 
 @pytest.mark.parametrize("name", ["h0-leaf0", LINK, "leaf1-h3"])
