@@ -21,17 +21,18 @@ LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
 class Engine:
     """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled."""
 
-    __slots__ = ("_live", "_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
+    __slots__ = ("_has_tasks", "_live", "_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
 
     def __init__(self) -> None:
         self.now_ps = 0
         self.events_run = 0
-        self.tasks = 0  # coroutines still running: the run ends when the last one returns
+        self.tasks = 0  # coroutines still running, and what else is held: the run ends with the last of them
         self.on_progress: Callable[[], object] | None = None  # called now and then, for a progress bar
         self.queue: list[Event] = []  # a heap; `at` is the way in, but for ports, which push a million times a second
         self.tick = count().__next__  # the next sequence number
         self._stopped = False
         self._live: set[Task] = set()
+        self._has_tasks = False  # without any, a run ends when nothing is left to do
 
     def at(self, when_ps: int, action: Action, argument: Any = None) -> None:
         """Call `action(argument)` at `when_ps`, which may not lie in the past."""
@@ -78,15 +79,24 @@ class Engine:
         """Start a workload's coroutine at the present instant; `await` the task for its result."""
         task = Task(self, coroutine)
         self._live.add(task)
+        self._has_tasks = True
         self.tasks += 1
         self.at(self.now_ps, task.step)
         return task
 
     def forget(self, task: Task) -> None:
-        """A task has returned; with the last one the run ends."""
+        """A task has returned."""
         self._live.discard(task)
+        self.release()
+
+    def hold(self) -> None:
+        """The run may not end before `release`, though every coroutine has returned."""
+        self.tasks += 1
+
+    def release(self) -> None:
+        """What was held is over; with the last coroutine and the last thing held the run ends."""
         self.tasks -= 1
-        if self.tasks == 0:
+        if self.tasks == 0 and self._has_tasks:
             self.stop()
 
     def close(self) -> None:

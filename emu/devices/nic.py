@@ -173,12 +173,14 @@ class Nic:
         if state.responder.message_done and message is not None:
             message.last_bit_ps = engine.now_ps - timing.receive_ps
             message.parts = frame.parts + (timing.delivery_ps << NIC)
+            engine.hold()  # a requester may see its CQE before the data can be seen here
             engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
 
     def _delivered(self, message: Message) -> None:
         message.delivered_ps = self._engine.now_ps
         if self._taps.message_delivered:
             self._taps.message_delivered(message)
+        self._engine.release()
 
     def _owe(self, owed: tuple[QueuePairState, Answer]) -> None:
         state, answer = owed

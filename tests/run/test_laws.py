@@ -82,6 +82,14 @@ def test_depth_keeps_several_messages_outstanding() -> None:
     assert deep["messages"]["completed"] == one["messages"]["completed"] == 32
 
 
+def test_a_run_lasts_until_the_data_is_visible_though_the_cqe_came_before() -> None:
+    text = scenario("{kind: write, pairs: [[h0, h3]], size: 4KiB, count: 2}") + "host: {nic: {delivery: 1ms}}\n"
+    result = ran(text)
+    assert result["complete"] is True
+    assert result["messages"]["latency_ns"]["min"] == result["messages"]["latency_ns"]["max"] > 10**6
+    assert result["flows"][0]["messages"] == 2
+
+
 def test_until_ends_an_unfinished_run_as_incomplete() -> None:
     text = scenario("{kind: all_to_all, size: 1MiB}") + "run: {until: 20us}\n"
     result = ran(text)
