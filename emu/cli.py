@@ -21,13 +21,15 @@ from emu.report.output import say, settle, write
 COMMANDS = {
     "run": "run a scenario file, or a built-in by name",
     "latency": "perftest-like table: sizes x profiles, per-hop breakdown",
+    "congestion": "incast, victim, permutation, all-to-all, storm: queues, pauses, credits, marks, fairness",
+    "topo": "show, check and export a scenario's fabric: links, headroom, credits, deadlock; runs nothing",
     "decode": "read a capture (pcap, pcapng, ERF): frames, flows, messages, ICRC and VCRC verdicts",
     "list": "built-in scenarios, profiles, topologies, traffic kinds",
     "doctor": "what this machine can do, what is missing, and the remedy for each",
     "clean": "remove what dead runs left behind, and nothing else",
 }
 LATER = (
-    *("doorbell", "congestion", "compare", "live", "lab", "sweep", "scale", "topo", "replay"),
+    *("doorbell", "compare", "live", "lab", "sweep", "scale", "replay"),
     *("claims", "report", "view", "plot", "top", "wireshark"),
 )
 OURS = ("emu", "topologies", "traffic")

@@ -15,11 +15,16 @@ Action = Callable[[Any], object]
 Event = tuple[int, int, Action, Any]
 """When, in picoseconds; its place among the events of that instant; what to call with what."""
 
+URGENT = -(1 << 62)
+"""Added to a sequence number: before all else of that instant. So a pause that comes as a frame would start stops it."""
 LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
 
 
 class Engine:
-    """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled."""
+    """Integer picoseconds; events run in order of time, those of one instant in the order they were scheduled.
+
+    Of one instant, what a link's flow control says comes first: see URGENT.
+    """
 
     __slots__ = ("_has_tasks", "_live", "_stopped", "events_run", "now_ps", "on_progress", "queue", "tasks", "tick")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from emu import lossless
 from emu.addresses import Address
-from emu.devices.egress import EgressPort
+from emu.attachment import Attachments
 from emu.devices.nic import Nic, NicTiming
-from emu.devices.port import FarEnd, Port
+from emu.devices.port import Port
 from emu.devices.switch import Switch
 from emu.engine import Engine
 from emu.errors import ScenarioError
@@ -15,7 +17,7 @@ from emu.frame import Envelope
 from emu.framing.native import NativeFraming
 from emu.framing.roce import RoceFraming
 from emu.scenario.model import Scenario
-from emu.subnet import Subnet
+from emu.subnet import Subnet, single_path
 from emu.taps import Taps
 from emu.topology import Kind, Link, PortName, Topology, reverse_name
 from emu.transport.requester import RequesterConfig
@@ -26,12 +28,16 @@ Framing = RoceFraming | NativeFraming
 Wires = Callable[[Link, Framing], tuple[Wire, Wire]]
 """The two directions of a link, a to b and b to a."""
 
+ECT_0 = 0b10  # RFC 3168: what sends this understands marks
+
 
 def framing_of(scenario: Scenario) -> Framing:
     """How this scenario's frames look."""
     fabric = scenario.fabric
-    framing = NativeFraming if fabric.framing == "native" else RoceFraming
-    return framing(fabric.framing_overhead_bytes)
+    if fabric.framing == "native":
+        return NativeFraming(fabric.framing_overhead_bytes, lossless.sl_to_vl(fabric).by_sl)
+    priorities = lossless.priority_map(fabric)
+    return RoceFraming(fabric.framing_overhead_bytes, priorities.by_dscp, priorities.queues)
 
 
 class Fabric:
@@ -46,6 +52,8 @@ class Fabric:
         self.wires: list[Wire] = []
         self._engine, self._scenario, self._taps = engine, scenario, taps
         self._framing = framing_of(scenario)
+        lossless.check(scenario, topology, self._framing)
+        self.attachments = Attachments(engine, scenario, self._framing, taps)
         self._subnet = Subnet(topology)
         self._tables = self._subnet.tables()
         self._add_switches()
@@ -58,17 +66,12 @@ class Fabric:
         for link in self.topology.links:
             self._join(link, wires(link, self._framing) if wires is not None else (None, None))
         for name, table in self._tables.items():
-            chosen = self._single(table) if self._scenario.fabric.multipath == "single" else table
+            chosen = single_path(table) if self._scenario.fabric.multipath == "single" else table
             self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in chosen.items()})
 
     def _key(self, address: Address) -> int:
         """What frames of this framing carry as destination."""
         return address.lid if self._framing.name == "native" else address.ipv4
-
-    @staticmethod
-    def _single(table: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """One way to each destination, the destinations dealt out over the ways as a subnet manager would."""
-        return {to: (ports[number % len(ports)],) for number, (to, ports) in enumerate(table.items()) if ports}
 
     def _add_switches(self) -> None:
         fabric = self._scenario.fabric
@@ -79,6 +82,7 @@ class Fabric:
                 hop_latency_ps=fabric.hop_latency_ps,
                 switching=fabric.switching,
                 slow_to_fast=fabric.slow_to_fast,
+                deals=fabric.multipath == "balanced",
             )
 
     def _add_nics(self) -> None:
@@ -101,8 +105,19 @@ class Fabric:
         for name, address in self._subnet.addresses.items():
             link = access[name]
             direction = link.name if link.a.node == name else reverse_name(link)
-            self.nics[name] = Nic(self._engine, address, link.rate_bps, direction, timing, self._taps)
-            self.contexts[name] = Context(self._engine, self.nics[name], self._envelope, config, self._taps)
+            self.nics[name] = Nic(
+                self._engine,
+                address,
+                link.rate_bps,
+                direction,
+                timing,
+                self._taps,
+                lanes=self.attachments.lanes,
+                arbiter=self.attachments.arbiter(),
+                cost=self.attachments.cost,
+                congestion=self.attachments.congestion(link.rate_bps),
+            )
+            self.contexts[name] = Context(self._engine, self.nics[name], self._envelopes, config, self._taps)
 
     def _access_links(self) -> dict[str, Link]:
         access: dict[str, Link] = {}
@@ -117,38 +132,45 @@ class Fabric:
                 raise ScenarioError(f"host {host} has no link")
         return access
 
-    def _envelope(self, source: Address, destination: Address, source_qp: int, destination_qp: int) -> Envelope:
-        fabric = self._scenario.fabric
-        return self._framing.envelope(
-            source,
-            destination,
-            source_qp=source_qp,
-            destination_qp=destination_qp,
-            priority=fabric.priority,
-            tos=(fabric.dscp << 2) | 0b10 if self._framing.name == "rocev2" else 0,  # ECT(0)
-        )
+    def _envelopes(
+        self, source: Address, destination: Address, source_qp: int, destination_qp: int, priority: int | None
+    ) -> tuple[Envelope, Envelope | None]:
+        """The headers of a queue pair's frames, and of its congestion notifications where there are such."""
+        fabric, framing = self._scenario.fabric, self._framing
+        level = fabric.priority if priority is None else priority
+        is_roce = framing.name == "rocev2"
+        make = partial(framing.envelope, source, destination, source_qp=source_qp, destination_qp=destination_qp)
+        data = make(priority=level, tos=fabric.dscp_of(level) << 2 | ECT_0 if is_roce else 0)
+        if fabric.congestion_control == "none":
+            return data, None
+        if is_roce:
+            return data, make(priority=fabric.cnp.priority, tos=fabric.cnp.dscp << 2)
+        return data, make(priority=level)
 
     def _join(self, link: Link, wires: tuple[Wire | None, Wire | None]) -> None:
-        for name, here, there, wire in (
-            (link.name, link.a, link.b, wires[0]),
-            (reverse_name(link), link.b, link.a, wires[1]),
-        ):
-            port = self._egress(name, here, link)
-            port.join(self._far_end(there), link.propagation_ps, wire)
-            self.links[name] = (link, port)
+        make = self.attachments
+        ends = ((link.name, link.a, wires[0]), (reverse_name(link), link.b, wires[1]))
+        nodes = [self._node(end) for _, end, _ in ends]
+        ports = [self._egress(name, end, link) for name, end, _ in ends]
+        ingresses = [
+            make.ingress(node, end.number, port, link)
+            for node, (_, end, _), port in zip(nodes, ends, ports, strict=True)
+        ]
+        for here, there in ((0, 1), (1, 0)):
+            name, _, wire = ends[here]
+            ports[here].join(make.far_end(nodes[there], ingresses[there]), link.propagation_ps, wire)
+            self.links[name] = (link, ports[here])
             if wire is not None:
                 self.wires.append(wire)
+        make.pair(ingresses[0], ingresses[1])
+
+    def _node(self, end: PortName) -> Nic | Switch:
+        return self.nics[end.node] if end.node in self.nics else self.switches[end.node]
 
     def _egress(self, name: str, here: PortName, link: Link) -> Port:
         if here.node in self.nics:
             return self.nics[here.node].port
-        port = EgressPort(self._engine, name, link.rate_bps, self._taps)
-        self.switches[here.node].ports[here.number] = port
+        switch = self.switches[here.node]
+        port = switch.ports[here.number] = self.attachments.egress(name, link)
+        port.on_drop = switch.give_up
         return port
-
-    def _far_end(self, there: PortName) -> FarEnd:
-        if there.node in self.nics:
-            nic = self.nics[there.node]
-            return FarEnd(nic.receive, True, 0, nic.timing.receive_ps)
-        switch = self.switches[there.node]
-        return FarEnd(switch.receive, switch.waits_for_last_bit, switch.hop_latency_ps, 0)

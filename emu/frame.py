@@ -30,6 +30,7 @@ class Envelope:
         "destination_mac",
         "destination_qp",
         "framing",
+        "lane",
         "path_hash",
         "pkey",
         "priority",
@@ -54,6 +55,7 @@ class Envelope:
         tos: int = 0,
         ttl: int = 64,
         priority: int = 0,
+        lane: int = 0,
         pkey: int = 0xFFFF,
         path_hash: int = 0,
     ) -> None:
@@ -67,6 +69,7 @@ class Envelope:
         self.tos = tos  # DSCP and ECN; the low two bits are set to CE by a switch that marks
         self.ttl = ttl
         self.priority = priority  # 802.1p priority, or SL
+        self.lane = lane  # what that leads to at every port: a queue, or a VL
         self.pkey = pkey
         self.path_hash = path_hash  # of the fields a switch may hash: equal for all frames of a flow
         self.templates: dict[Any, Any] = {}  # header bytes by opcode and size: the framing's own
@@ -113,15 +116,14 @@ class Frame:
         "aeth",
         "bad",
         "becn",
-        "busy_mark_ps",
         "carries_data",
-        "control_mark_ps",
         "data",
         "eligible_ps",
         "envelope",
         "extension",
         "fecn",
         "hop",
+        "ingress",
         "message",
         "opcode",
         "parts",
@@ -130,6 +132,7 @@ class Frame:
         "reth",
         "ser_ps",
         "solicited",
+        "waits_mark",
         "wire_bytes",
     )
 
@@ -164,5 +167,22 @@ class Frame:
         self.hop = 0  # egresses passed so far
         self.parts = 0  # of its age when it may leave the egress it is at, by cause: emu/parts.py
         self.eligible_ps = 0  # since when it could have left the egress it waits at
-        self.busy_mark_ps = 0  # what that egress had serialized when it began to wait there
-        self.control_mark_ps = 0  # of it, control frames
+        self.waits_mark = 0  # the waits of that egress when it began to wait there: emu/parts.py
+        self.ingress: Any = None  # which buffer holds it, or will at the end of the link it is on
+
+
+class ControlFrame(Frame):
+    """A frame of the link's own, from one port to the other: flow control. What it says is in `control`."""
+
+    __slots__ = ("control",)
+
+    def __init__(self, envelope: Envelope, control: Any, wire_bytes: int) -> None:
+        self.envelope = envelope
+        self.control = control
+        self.wire_bytes = wire_bytes
+        self.message = None
+        self.carries_data = False
+        self.bad = False
+        self.data = None
+        self.ser_ps = self.hop = self.parts = self.eligible_ps = self.waits_mark = 0
+        self.ingress = None

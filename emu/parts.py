@@ -26,6 +26,9 @@ def unpack(parts: int) -> tuple[int, ...]:
     return tuple(parts >> place * FIELD_BITS & _MASK for place in range(len(PARTS)))
 
 
-def spread(gap_ps: int, busy_ps: int, control_ps: int, idle_part: int) -> int:
-    """A wait of `gap_ps`, by what the wire did meanwhile: other data, control frames, or nothing."""
-    return (busy_ps - control_ps << QUEUEING) + (control_ps << CONTROL) + (gap_ps - busy_ps << idle_part)
+def weight(part: int, idle_part: int) -> int:
+    """What each picosecond of a wait adds if it is of that part, and not of the one that idle time counts as.
+
+    A wait of `gap_ps` is then `gap_ps << idle_part`, plus the weighted picoseconds that the wire was busy meanwhile.
+    """
+    return (1 << part) - (1 << idle_part)

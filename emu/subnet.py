@@ -13,6 +13,11 @@ Table = Mapping[str, tuple[int, ...]]
 """Destination host to port numbers, in link order."""
 
 
+def single_path(table: Table) -> Table:
+    """One way to each destination, the destinations dealt out over the ways as a subnet manager would."""
+    return {to: (ports[number % len(ports)],) for number, (to, ports) in enumerate(table.items()) if ports}
+
+
 class Subnet:
     """What an InfiniBand subnet manager or a routing protocol would have worked out for this topology."""
 

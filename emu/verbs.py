@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag
 
 from emu.addresses import Address
-from emu.devices.nic import Nic, QueuePairState
+from emu.devices.nic import Nic
+from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine, Future
 from emu.errors import VerbsError
 from emu.frame import Envelope, Message
@@ -23,8 +24,9 @@ from emu.transport.wc import WcStatus
 MAX_MESSAGE_BYTES = 2**31  # IBTA vol. 1, 9.7.1
 
 MR = MemoryRegion
-EnvelopeFactory = Callable[[Address, Address, int, int], Envelope]
-"""Source, destination, source QP number, destination QP number: the headers their frames share."""
+EnvelopeFactory = Callable[[Address, Address, int, int, int | None], tuple[Envelope, Envelope | None]]
+"""Source, destination, source QP number, destination QP number, priority (None: the fabric's): the headers that their
+frames share, and those of their congestion notifications, if there are such."""
 
 
 class WROpcode(Enum):
@@ -107,9 +109,14 @@ class PD:
         """`ibv_reg_mr` of `length` fresh zero bytes. Raises VerbsError for a negative length."""
         return self.context.nic.memory.register(length, access)
 
-    def create_qp(self, send_cq: CQ, max_send_wr: int = 1024) -> QP:
-        """`ibv_create_qp`, type RC, in the reset state."""
-        return QP(self, send_cq, max_send_wr)
+    def create_qp(
+        self, send_cq: CQ, max_send_wr: int = 1024, *, kind: str = "write", priority: int | None = None
+    ) -> QP:
+        """`ibv_create_qp`, type RC, in the reset state.
+
+        `kind` is what its traffic is called in results; `priority` its SL or 802.1p priority, the fabric's unless given.
+        """
+        return QP(self, send_cq, max_send_wr, kind, priority)
 
 
 class CQ:
@@ -146,8 +153,11 @@ class CQ:
 class QP:
     """A reliable-connection queue pair."""
 
-    def __init__(self, pd: PD, send_cq: CQ, max_send_wr: int) -> None:
+    def __init__(self, pd: PD, send_cq: CQ, max_send_wr: int, kind: str = "write", priority: int | None = None) -> None:
         self.pd = pd
+        self.kind = kind
+        self.priority = priority
+        self.expected = 0  # messages it will post in all, as far as its workload says; 0: it does not
         self.send_cq = send_cq
         self.max_send_wr = max_send_wr
         self.qp_num = pd.context.nic.allocate_qp()
@@ -171,15 +181,24 @@ class QP:
         """The host it sends to; empty before `connect`."""
         return self.peer.source if self.peer else ""
 
+    @property
+    def received_bytes(self) -> int:
+        """Payload that its peer has taken in order so far."""
+        return self.peer._connected().responder.received_bytes if self.peer else 0
+
     def connect(self, peer: QP) -> None:
-        """`ibv_modify_qp` through INIT and RTR to RTS, with the peer's number and address, both ways."""
+        """`ibv_modify_qp` through INIT and RTR to RTS, with the peer's number and address, both ways.
+
+        Answers travel with the priority of what they answer: this queue pair's.
+        """
         if self.peer is not None or peer.peer is not None:
             raise VerbsError(f"queue pair {self.qp_num:#x} or its peer is connected already")
         for here, there in ((self, peer), (peer, self)):
             context = here.pd.context
-            envelope = context.envelopes(context.nic.address, there.pd.context.nic.address, here.qp_num, there.qp_num)
+            ends = context.nic.address, there.pd.context.nic.address
+            envelope, notice = context.envelopes(*ends, here.qp_num, there.qp_num, self.priority)
             here.peer = there
-            here._state = context.nic.connect(here.qp_num, envelope, context.config, here._complete)
+            here._state = context.nic.connect(here.qp_num, envelope, context.config, here._complete, notice)
 
     def post_send(self, wr: SendWR) -> Message:
         """`ibv_post_send` of one work request; what comes of it appears in the send CQ.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from contextlib import ExitStack
 from fractions import Fraction
-from typing import TypeVar
 
 from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from emu.commands.options import add_common, complain, keep, options_of, ready
-from emu.errors import ScenarioError
+from emu.commands.options import add_common, as_argument, complain, keep, listed, options_of, ready, whole
 from emu.harness.latency import Latencies, Plan, measure, scenarios_of
 from emu.report.folder import ResultFolder
 from emu.report.latency import latency_text
@@ -20,34 +17,32 @@ from emu.report.table import count_text
 from emu.scenario.field import parse_message_bytes
 from emu.units import parse_fraction
 
-T = TypeVar("T")
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add what to measure, and the options."""
     parser.add_argument(
         "--profile",
         metavar="A,B",
-        type=_listed(str),
+        type=listed(str),
         default=["native", "roce", "roce-63", "ndr"],
         help="profiles, by name or path (default native,roce,roce-63,ndr)",
     )
     parser.add_argument(
         "--sizes",
         metavar="A,B",
-        type=_listed(parse_message_bytes),
+        type=listed(parse_message_bytes),
         default=[64, 4096, 65_536, 1_048_576],
         help="message sizes (default 64B,4KiB,64KiB,1MiB)",
     )
     parser.add_argument(
         "--hops",
         metavar="N",
-        type=_whole(0, 1000),
+        type=whole(0, 1000),
         default=3,
         help="switches on the way: 1 (one leaf), 3 (leaf, spine, leaf), another number (a line of switches), 0 (none)",
     )
     parser.add_argument("--op", default="write", help="the operation (default write)")
-    parser.add_argument("--iters", metavar="N", type=_whole(1, 10**6), default=3, help="messages a row (default 3)")
+    parser.add_argument("--iters", metavar="N", type=whole(1, 10**6), default=3, help="messages a row (default 3)")
     parser.add_argument(
         "--claim",
         metavar="SHARE",
@@ -96,36 +91,8 @@ def _verdict(latencies: Latencies) -> int:
     return INCOMPLETE if latencies.missing else OK
 
 
-def _listed(read: Callable[[str], T]) -> Callable[[str], list[T]]:
-    """Reads `a,b,c`, each once."""
-
-    def split(text: str) -> list[T]:
-        words = [word.strip() for word in text.split(",")]
-        if not all(words):
-            raise argparse.ArgumentTypeError(f"{text!r}: write a list like a,b,c without gaps")
-        return list(dict.fromkeys(_as_argument(read, word) for word in words))
-
-    return split
-
-
-def _as_argument(read: Callable[[str], T], text: str) -> T:
-    try:
-        return read(text)
-    except ScenarioError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"{text!r}: a whole number from {low} to {high}")
-        return int(text)
-
-    return read
-
-
 def _claim(text: str) -> Fraction:
-    share = _as_argument(parse_fraction, text)
+    share = as_argument(parse_fraction, text)
     if share == 1:
         raise argparse.ArgumentTypeError(f"{text!r}: nothing takes no time; write less than 100%")
     return share

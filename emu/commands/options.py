@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from emu.commands.exit_codes import OK
 from emu.engine import Engine
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
 from emu.measure.measurement import Measurement
+from emu.measure.series import INTERVAL_PS, Sample
 from emu.report.folder import ResultFolder
 from emu.report.output import say
 from emu.run import WIRES, Options
+from emu.units import parse_time_ps
+
+T = TypeVar("T")
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +51,16 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no text and no progress bar; errors only")
 
 
+def add_sample(parser: argparse.ArgumentParser) -> None:
+    """Add --sample, to commands that write time series."""
+    parser.add_argument(
+        "--sample",
+        metavar="TIME",
+        type=_interval,
+        help="how far apart in virtual time queues, credits and rates are looked at (default 1us)",
+    )
+
+
 def ready(arguments: argparse.Namespace) -> None:
     """Come to where the wire can be had: for veth, this may start the command anew. Raises MachineError."""
     if arguments.wire == "veth":
@@ -63,6 +77,8 @@ def options_of(
     on_progress: Callable[[Engine, Measurement], object] | None = None,
     captures: tuple[Path, ...] = (),
     on_capture_failed: Callable[[str], object] | None = None,
+    on_sample: Callable[[Sample], object] | None = None,
+    sample_ps: int | None = None,
 ) -> Options:
     """How to run, as the options say."""
     return Options(
@@ -73,6 +89,8 @@ def options_of(
         on_capture_failed=on_capture_failed,
         on_message=on_message,
         on_progress=on_progress,
+        on_sample=on_sample,
+        sample_ps=sample_ps or INTERVAL_PS,
     )
 
 
@@ -94,6 +112,44 @@ def keep(folder: ResultFolder | None, result: Mapping[str, Any]) -> int:
         complain(f"the result is not kept: {error}")
         return error.exit_code
     return OK
+
+
+def listed(read: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """Reads `a,b,c`, each once."""
+
+    def split(text: str) -> list[T]:
+        words = [word.strip() for word in text.split(",")]
+        if not all(words):
+            raise argparse.ArgumentTypeError(f"{text!r}: write a list like a,b,c without gaps")
+        return list(dict.fromkeys(as_argument(read, word) for word in words))
+
+    return split
+
+
+def as_argument(read: Callable[[str], T], text: str) -> T:
+    """What `read` makes of the text; its ScenarioError as argparse wants it."""
+    try:
+        return read(text)
+    except ScenarioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Reads a whole number of that range."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
+            raise argparse.ArgumentTypeError(f"{text!r}: a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _interval(text: str) -> int:
+    interval_ps = as_argument(parse_time_ps, text)
+    if not interval_ps:
+        raise argparse.ArgumentTypeError(f"{text!r}: looks are some time apart, like 1us")
+    return interval_ps
 
 
 def _seed(text: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED, MACHINE, OK
-from emu.commands.options import add_common, complain, keep, options_of, ready
+from emu.commands.options import add_common, add_sample, complain, keep, options_of, ready
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.measure.measurement import Measurement
@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_capture_file,
         help="write one pcapng file of the scenario's capture links, or of all links if it names none",
     )
+    add_sample(parser)
     add_common(parser)
 
 
@@ -48,6 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return OK
     if arguments.scenario is None:
         raise ScenarioError("which scenario? Give a file, or a built-in by name (emu list shows them)")
+    if arguments.sample is not None and arguments.out is None:
+        raise ScenarioError("--sample: what is looked at is written to queues.csv: --out DIR says where")
     scenario = load(arguments.scenario, arguments.settings, arguments.seed)
     if scenario.capture and arguments.capture is None and arguments.out is None and not arguments.quiet:
         complain("the scenario's capture is not written: --out DIR or --capture FILE says where")
@@ -86,14 +89,14 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, A
         def show(_: Engine, measurement: Measurement) -> None:
             progress.reach(measurement.completed + measurement.failed)
 
-        on_message = folder.on_message if folder else None
-        result = run(scenario, options_of(arguments, on_message, show, tuple(captures), failures.append))
-        cut = folder.settle() if folder is not None else None
-        if cut is not None:
-            result["warnings"].append(cut)
+        on_message, on_sample = (folder.on_message, folder.on_sample) if folder else (None, None)
+        options = options_of(arguments, on_message, show, tuple(captures), failures.append, on_sample, arguments.sample)
+        result = run(scenario, options)
+        cut = folder.settle() if folder is not None else []
+        result["warnings"] += cut
         lost = keep(folder, result)
-        if cut is not None and not lost:
-            failures.append(cut)
+        if not lost:
+            failures += cut
         for line in failures:
             complain(line)
         return result, lost or (MACHINE if failures else OK)

@@ -1,21 +1,27 @@
-"""A NIC: queue pairs share one port; the port pulls, acknowledgements first, then the queue pairs in turn."""
+"""A NIC: queue pairs share one port; what they send is in devices/transmit.py, what comes in is taken here."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from emu import opcodes
 from emu.addresses import Address
+from emu.congestion.notification import NotificationPoint
+from emu.devices.egress import Arbiter, wire_bytes_of
+from emu.devices.pauses import LinkPauses
 from emu.devices.pull import PullPort
+from emu.devices.queue_pair import QueuePairState, RateMaker
+from emu.devices.transmit import Transmit
 from emu.engine import Engine, Timer
+from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
 from emu.parts import NIC
 from emu.taps import Taps
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
-from emu.transport.responder import Answer, Responder, acknowledge, merge
+from emu.transport.responder import Answer, Responder
 from emu.transport.wc import WcStatus
 
 
@@ -30,41 +36,28 @@ class NicTiming:
     cqe_ps: int  # from an acknowledgement taken to the CQE being seen
 
 
-class QueuePairState:
-    """What a NIC holds of one connected queue pair."""
+class Congestion(NamedTuple):
+    """A NIC's part in congestion control."""
 
-    __slots__ = ("answer", "armed_ps", "complete", "envelope", "queued", "requester", "responder", "timer")
-
-    def __init__(
-        self,
-        envelope: Envelope,
-        requester: Requester,
-        responder: Responder,
-        complete: Callable[[Completion], object],
-    ) -> None:
-        self.envelope = envelope
-        self.requester = requester
-        self.responder = responder
-        self.complete = complete
-        self.answer: Answer | None = None  # owed and ready to leave; a newer one is merged into it
-        self.queued = False  # whether it waits for its turn to send
-        self.armed_ps = -1
-        self.timer: Timer | None = None
+    make_rate: RateMaker  # of a new flow
+    min_notice_interval_ps: int  # between the CNPs of one flow
 
 
 class Nic:
     """One host port with its queue pairs and registered memory. Arriving frames are always taken in."""
 
     __slots__ = (
-        "_answers",
+        "_congestion",
         "_engine",
         "_next_qp",
-        "_ready",
         "_taps",
+        "_transmit",
         "address",
         "dropped",
         "memory",
         "name",
+        "notices_taken",
+        "notifier",
         "port",
         "queue_pairs",
         "received",
@@ -73,13 +66,23 @@ class Nic:
     )
 
     def __init__(
-        self, engine: Engine, address: Address, rate_bps: int, link: str, timing: NicTiming, taps: Taps
+        self,
+        engine: Engine,
+        address: Address,
+        rate_bps: int,
+        link: str,
+        timing: NicTiming,
+        taps: Taps,
+        *,
+        lanes: int = 1,
+        arbiter: Arbiter | None = None,
+        cost: Callable[[Frame], int] = wire_bytes_of,
+        congestion: Congestion | None = None,
     ) -> None:
         self._engine = engine
         self._taps = taps
-        self._ready: deque[QueuePairState] = deque()
-        self._answers: deque[QueuePairState] = deque()
         self._next_qp = 0x11  # 0 and 1 are management, a few more are left free as real NICs do
+        self._congestion = congestion
         self.name = address.name
         self.address = address
         self.timing = timing
@@ -88,7 +91,15 @@ class Nic:
         self.received = 0
         self.received_bytes = 0
         self.dropped: dict[str, int] = {}
-        self.port = PullPort(engine, link, rate_bps, self, taps)
+        self.notifier = NotificationPoint(congestion.min_notice_interval_ps) if congestion is not None else None
+        self.notices_taken = 0  # CNPs that came in
+        self._transmit = Transmit(engine, self._arm, lanes=lanes, arbiter=arbiter, cost=cost)
+        self.port = self._transmit.port = PullPort(engine, link, rate_bps, self._transmit, taps, self._transmit.lanes)
+
+    @property
+    def cnps(self) -> int:
+        """Congestion notifications sent so far."""
+        return self.notifier.sent if self.notifier is not None else 0
 
     def allocate_qp(self) -> int:
         """A queue pair number not used before."""
@@ -102,18 +113,30 @@ class Nic:
         envelope: Envelope,
         config: RequesterConfig,
         complete: Callable[[Completion], object],
+        notice_envelope: Envelope | None = None,
     ) -> QueuePairState:
         """Make queue pair `qp_num` ready to receive and to send; `complete` gets each finished work request."""
         state = QueuePairState(
             envelope, Requester(envelope, config), Responder(self.memory, config.path_mtu_bytes), complete
         )
         state.timer = Timer(self._engine, lambda: self._timed_out(state))
+        state.notice_envelope = notice_envelope
         self.queue_pairs[qp_num] = state
         return state
 
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """A work request was posted now; its frames may leave when the post leg has passed."""
+        if state.rate is None and self._congestion is not None:
+            state.rate = self._congestion.make_rate()
         self._engine.at(self._engine.now_ps + self.timing.post_ps, self._posted, (state, wqe))
+
+    def storm(self, priority: int, duration_ps: int) -> None:
+        """Pause the peer's priority from now on, for so long, as a broken NIC does. Raises ScenarioError without PFC."""
+        flow = self.port.flow
+        if not isinstance(flow, LinkPauses):
+            raise ScenarioError(f"{self.name} cannot storm with pauses: its link has no PFC (fabric.flow_control: pfc)")
+        flow.want(priority, paused=True)
+        self._engine.at(self._engine.now_ps + duration_ps, lambda _: flow.want(priority, paused=False))
 
     def _posted(self, posted: tuple[QueuePairState, SendWqe]) -> None:
         state, wqe = posted
@@ -121,36 +144,9 @@ class Nic:
             self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
             return
         post_ps = self._engine.now_ps - wqe.message.posted_ps
-        wqe.message.hops = [self.port.begin(post_ps << NIC)]
+        wqe.message.hops = [self.port.begin(post_ps << NIC, self._transmit.lanes[state.envelope.lane])]
         state.requester.post(wqe)
-        self._offer(state)
-
-    def pop(self) -> Frame | None:
-        """The port's wire is free: an acknowledgement if one is owed, else the next queue pair's next frame."""
-        if self._answers:
-            state = self._answers.popleft()
-            answer, state.answer = state.answer, None
-            return acknowledge(state.envelope, answer) if answer else None
-        now_ps = self._engine.now_ps
-        ready = self._ready
-        while ready:
-            state = ready[0]
-            requester = state.requester
-            if not requester.can_send():
-                ready.popleft().queued = False
-                continue
-            frame = requester.next_frame(now_ps)
-            ready.rotate(-1)
-            if state.armed_ps != requester.deadline_ps:
-                self._arm(state)
-            if frame.message is not None and frame.message.first_bit_ps < 0:
-                frame.message.first_bit_ps = now_ps
-            return frame
-        return None
-
-    def waiting(self) -> bool:
-        """Whether the port should ask again when its wire is free."""
-        return bool(self._answers or self._ready)
+        self._transmit.offer(state)
 
     def receive(self, frame: Frame) -> None:
         """A frame comes out of the receive pipeline; its last bit entered `receive_ps` ago."""
@@ -161,6 +157,8 @@ class Nic:
             self._drop("bad_crc" if frame.bad else "unknown_qp")
         elif frame.opcode == opcodes.ACKNOWLEDGE:
             self._take_answer(state, frame)
+        elif frame.opcode == opcodes.CNP:
+            self._take_notice(state)
         else:
             self._take_request(state, frame)
 
@@ -169,12 +167,25 @@ class Nic:
         answer = state.responder.on_request(frame)
         if answer is not None:
             engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
+        if frame.fecn and self.notifier is not None and state.notice_envelope is not None:
+            if self.notifier.on_marked(frame.envelope.destination_qp, engine.now_ps):
+                notice = Frame(state.notice_envelope, opcodes.CNP, 0)
+                notice.becn = True
+                engine.at(engine.now_ps + timing.ack_turnaround_ps, self._transmit.notify, notice)
         message = frame.message
         if state.responder.message_done and message is not None:
             message.last_bit_ps = engine.now_ps - timing.receive_ps
             message.parts = frame.parts + (timing.delivery_ps << NIC)
             engine.hold()  # a requester may see its CQE before the data can be seen here
             engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
+
+    def _take_notice(self, state: QueuePairState) -> None:
+        """A CNP, whose BECN says that this queue pair's frames met congestion."""
+        self.notices_taken += 1
+        if state.rate is not None:
+            state.rate.on_cnp(self._engine.now_ps)
+            state.rate.on_timer(self._engine.now_ps)
+            self._transmit.rate_changed(state)
 
     def _delivered(self, message: Message) -> None:
         message.delivered_ps = self._engine.now_ps
@@ -183,13 +194,7 @@ class Nic:
         self._engine.release()
 
     def _owe(self, owed: tuple[QueuePairState, Answer]) -> None:
-        state, answer = owed
-        if state.answer is None:
-            self._answers.append(state)
-            state.answer = answer
-        else:
-            state.answer = merge(state.answer, answer)
-        self.port.kick()
+        self._transmit.owe(*owed)
 
     def _take_answer(self, state: QueuePairState, frame: Frame) -> None:
         done = state.requester.on_acknowledge(frame, self._engine.now_ps)
@@ -197,23 +202,17 @@ class Nic:
             self._arm(state)
         if done:
             self._finish(state, done)
-        self._offer(state)
+        self._transmit.offer(state)
 
     def _timed_out(self, state: QueuePairState) -> None:
         self._finish(state, state.requester.on_deadline(self._engine.now_ps))
         self._arm(state)
-        self._offer(state)
+        self._transmit.offer(state)
 
     def _finish(self, state: QueuePairState, done: list[Completion]) -> None:
         when_ps = self._engine.now_ps + self.timing.cqe_ps
         for completion in done:
             self._engine.at(when_ps, state.complete, completion)
-
-    def _offer(self, state: QueuePairState) -> None:
-        if not state.queued and state.requester.can_send():
-            state.queued = True
-            self._ready.append(state)
-            self.port.kick()
 
     def _arm(self, state: QueuePairState) -> None:
         deadline_ps = state.armed_ps = state.requester.deadline_ps

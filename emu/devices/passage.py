@@ -13,11 +13,10 @@ from __future__ import annotations
 class Passage:
     """The last frame of a message to leave by a hop. Times in picoseconds."""
 
-    __slots__ = ("busy_ps", "control_ps", "end_ps", "parts", "port")
+    __slots__ = ("end_ps", "parts", "port", "waits")
 
     def __init__(self) -> None:
         self.port: object = None  # which port it was, by identity
         self.end_ps = 0  # when its last bit had left
         self.parts = 0  # of the message's age then, by cause: emu/parts.py
-        self.busy_ps = 0  # all serialization at the port by then
-        self.control_ps = 0  # of it, control frames'
+        self.waits = 0  # what waits at that port had been by then

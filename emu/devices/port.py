@@ -6,18 +6,29 @@ the far end acts on it at t + propagation + its own delay, plus ser where it wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from enum import Enum
 from heapq import heappush
 from math import gcd
 from typing import NamedTuple
 
+from emu.devices.ingress import Ingress
+from emu.devices.lane import Lane, Watch
 from emu.devices.passage import Passage
-from emu.engine import Action, Engine
-from emu.frame import Frame, Message
-from emu.parts import SERIALIZATION, pack, spread
+from emu.engine import URGENT, Action, Engine
+from emu.frame import ControlFrame, Frame, Message
+from emu.parts import CONTROL, QUEUEING, SERIALIZATION, pack, weight
 from emu.taps import Taps
 from emu.units import SECOND
 from emu.wire.base import Wire
+
+
+class Called(Enum):
+    """When a far end is called; what is left of its delay then, it waits itself."""
+
+    FIRST_BIT = "as the first bit is in"
+    LAST_BIT = "as the last bit is in"
+    READY = "as it can act"
 
 
 class FarEnd(NamedTuple):
@@ -27,6 +38,8 @@ class FarEnd(NamedTuple):
     waits_for_last_bit: bool  # a NIC, or a store-and-forward switch
     hop_latency_ps: int  # a switch's pipeline
     receive_ps: int  # a NIC's receive pipeline
+    ingress: Ingress | None = None  # which buffer it goes into there
+    called: Called = Called.READY
 
 
 class Port:
@@ -34,35 +47,54 @@ class Port:
 
     __slots__ = (
         "_arrival_offset_ps",
+        "_arrives_whole",
+        "_blocked",
         "_byte_den",
         "_byte_num",
+        "_control_weight",
+        "_data_weight",
         "_engine",
         "_far_waits",
         "_idle_part",
         "_in_flight",
+        "_leaving",
         "_on_wire",
         "_onward",
         "_send",
         "_taps",
         "_wake_action",
         "_wake_due",
+        "_weight",
         "busy_ps",
         "busy_until_ps",
         "control_frames",
-        "control_ps",
+        "credit_frames",
         "data_frames",
         "deliver",
+        "far_ingress",
+        "flow",
+        "heard_link_frames",
+        "held_bytes",
+        "lanes",
+        "link_bytes",
+        "link_frames",
         "lost_bytes",
         "lost_frames",
+        "lost_link_frames",
+        "max_held_bytes",
         "name",
+        "pause_frames",
         "propagation_ps",
         "rate_bps",
         "tx_bytes",
+        "waits",
+        "watches",
         "wire",
     )
 
     propagation_ps: int
     deliver: Callable[[Frame], object]
+    lanes: Sequence[Lane]
     _send: Callable[[Frame], bool] | None
     _in_flight: Collection[Frame]
 
@@ -74,27 +106,46 @@ class Port:
         self._wake_due = False  # whether a wake-up is scheduled for when the wire is free
         self._wake_action: Action = self.wake
         self._on_wire: Frame | None = None  # the last to start here
+        self._leaving: Ingress | None = None  # which buffer it leaves, if any
         self._idle_part = idle_part  # where in a message's parts its wait goes while this wire is idle
+        self._data_weight, self._control_weight = weight(QUEUEING, idle_part), weight(CONTROL, idle_part)
+        self._weight = 0  # of what is on the wire
+        self._blocked = 0  # bit n: flow control keeps lane n from sending
+        self.flow: Ingress | None = None  # what the peer's flow control says, and ours to it; None: there is none
+        self.far_ingress: Ingress | None = None
+        self.watches: tuple[Watch, ...] = ()  # told when a lane is blocked
+        self.lanes = ()
+        self.held_bytes = 0  # of frames that wait here, in all lanes
+        self.max_held_bytes = 0
         self.name = name
         self.rate_bps = rate_bps
         self.busy_until_ps = 0
         self.busy_ps = 0  # all serialization started here
-        self.control_ps = 0  # of it, control frames'
+        self.waits = 0  # the same, as what it is to those who wait: emu/parts.py
         self.tx_bytes = 0
         self.data_frames = 0
-        self.control_frames = 0
+        self.control_frames = 0  # all others, the link's own included
+        self.link_frames = 0  # of them the link's own: pauses and credits
+        self.link_bytes = 0
+        self.heard_link_frames = 0  # of the link's own, those that the peer understood
+        self.pause_frames = 0
+        self.credit_frames = 0
         self.lost_frames = 0
         self.lost_bytes = 0
+        self.lost_link_frames = 0
         self.wire: Wire | None = None
 
     def join(self, far: FarEnd, propagation_ps: int, wire: Wire | None) -> None:
         """Connect the far end; without a wire the frame object itself is handed over."""
         self.deliver = far.deliver
+        self.far_ingress = far.ingress
         self.propagation_ps = propagation_ps
         self.wire = wire
         self._far_waits = far.waits_for_last_bit
         self._onward = pack(far.receive_ps, 0, propagation_ps, far.hop_latency_ps)
-        self._arrival_offset_ps = propagation_ps + far.hop_latency_ps + far.receive_ps
+        delay_ps = far.hop_latency_ps + far.receive_ps if far.called is Called.READY else 0
+        self._arrival_offset_ps = propagation_ps + delay_ps
+        self._arrives_whole = far.called is Called.LAST_BIT or (far.called is Called.READY and far.waits_for_last_bit)
         self._send = wire.send if wire is not None else None
         self._in_flight = wire.in_flight if wire is not None else ()
 
@@ -106,53 +157,88 @@ class Port:
         """The wire is free, and something waits for it."""
         raise NotImplementedError
 
-    def start(self, frame: Frame) -> None:
+    def kick(self) -> None:
+        """There is something new to start: now if the wire is free, else when it will be."""
+        raise NotImplementedError
+
+    def start(self, frame: Frame, lane: Lane) -> None:
         """The frame's first bit leaves now."""
         engine = self._engine
         now_ps = engine.now_ps
         wire_bytes = frame.wire_bytes
         ser_ps = frame.ser_ps = -(-wire_bytes * self._byte_num // self._byte_den)
         if frame.message is not None:
-            self._account(frame, frame.message, now_ps)
+            self._account(frame, frame.message, lane, now_ps)
         self.busy_until_ps = now_ps + ser_ps
         self.busy_ps += ser_ps
         self.tx_bytes += wire_bytes
         self._on_wire = frame
         if frame.carries_data:
             self.data_frames += 1
+            self._weight = self._data_weight
         else:
             self.control_frames += 1
-            self.control_ps += ser_ps
+            self._weight = self._control_weight
+        self.waits += ser_ps * self._weight
+        if self.flow is not None:
+            self.flow.started(frame)
+        self._leaving, frame.ingress = frame.ingress, self.far_ingress
         if self._taps.frame_sent:
             self._taps.frame_sent(now_ps, self.name, frame)
         send = self._send
         if send is None or send(frame):
             arrive = self._receive if self._in_flight else self.deliver
-            offset_ps = self._arrival_offset_ps + (ser_ps if self._far_waits else 0)
+            offset_ps = self._arrival_offset_ps + (ser_ps if self._arrives_whole else 0)
             heappush(engine.queue, (now_ps + offset_ps, engine.tick(), arrive, frame))
         else:
             self._lose(frame)
 
-    def _account(self, frame: Frame, message: Message, now_ps: int) -> None:
+    def start_control(self, frame: ControlFrame) -> None:
+        """A frame of the link's own leaves now; the wire is asked again once it is out."""
+        engine = self._engine
+        now_ps = engine.now_ps
+        ser_ps = frame.ser_ps = self.serialization_ps(frame.wire_bytes)
+        self.busy_until_ps = now_ps + ser_ps
+        self.busy_ps += ser_ps
+        self.tx_bytes += frame.wire_bytes
+        self.link_bytes += frame.wire_bytes
+        self._on_wire, self._leaving, self._weight = frame, None, self._control_weight
+        self.waits += ser_ps * self._weight
+        self._wake_due = True
+        heappush(engine.queue, (self.busy_until_ps, engine.tick(), self._wake_action, None))
+        self.hand_over(frame, self.propagation_ps + ser_ps)
+
+    def hand_over(self, frame: ControlFrame, delay_ps: int) -> None:
+        """Put a frame of the link's own on the wire; the peer hears it `delay_ps` from now."""
+        engine = self._engine
+        self.control_frames += 1
+        self.link_frames += 1
+        if self._taps.frame_sent:
+            self._taps.frame_sent(engine.now_ps, self.name, frame)
+        if self._send is None or self._send(frame):
+            when_ps = engine.now_ps + delay_ps
+            heappush(engine.queue, (when_ps, engine.tick() + URGENT, self._receive_control, frame))
+        else:
+            self._lose_control(frame)
+
+    def _account(self, frame: Frame, message: Message, lane: Lane, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""
         hops, hop, ser_ps = message.hops, frame.hop, frame.ser_ps
-        busy_ps, control_ps = self.busy_ps, self.control_ps
+        waits = lane.waits_at(now_ps, self.waits)
         if hop == len(hops):
             hops.append(Passage())
         passage: Passage = hops[hop]
         if passage.port is self and frame.eligible_ps <= passage.end_ps:
             parts, gap_ps = passage.parts, now_ps - passage.end_ps
             if gap_ps:
-                busy_mark_ps, control_mark_ps = passage.busy_ps, passage.control_ps
-                parts += spread(gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
+                parts += (gap_ps << self._idle_part) + waits - passage.waits
         else:
             parts, gap_ps = frame.parts, now_ps - frame.eligible_ps
             if gap_ps:
-                busy_mark_ps, control_mark_ps = frame.busy_mark_ps, frame.control_mark_ps
-                parts += spread(gap_ps, busy_ps - busy_mark_ps, control_ps - control_mark_ps, self._idle_part)
+                parts += (gap_ps << self._idle_part) + waits - frame.waits_mark
             passage.port = self
         at_end = passage.parts = parts + (ser_ps << SERIALIZATION)
-        passage.end_ps, passage.busy_ps, passage.control_ps = now_ps + ser_ps, busy_ps + ser_ps, control_ps
+        passage.end_ps, passage.waits = now_ps + ser_ps, waits + ser_ps * self._data_weight
         frame.hop = hop + 1
         frame.parts = (at_end if self._far_waits else parts) + self._onward
 
@@ -163,22 +249,95 @@ class Port:
         else:
             self.deliver(arrived)
 
+    def _receive_control(self, frame: ControlFrame) -> None:
+        arrived = self.wire.receive(frame) if self.wire is not None and self._in_flight else frame
+        if not isinstance(arrived, ControlFrame) or arrived.bad:
+            self._lose_control(frame)
+        else:
+            self.heard_link_frames += 1
+            if self.far_ingress is not None:
+                self.far_ingress.on_control(arrived.control)
+
+    def take_in(self, frame: Frame) -> None:
+        """A frame that nobody in the model sent comes out of the far end now."""
+        frame.ingress = self.far_ingress
+        if isinstance(frame, ControlFrame):
+            if self.far_ingress is not None:
+                self.far_ingress.on_control(frame.control)
+        else:
+            self.deliver(frame)
+
     def _lose(self, frame: Frame) -> None:
         self.lost_frames += 1
         self.lost_bytes += frame.wire_bytes
+        if self.flow is not None:
+            self.flow.lost(frame)
 
-    def elapsed(self) -> tuple[int, int]:
-        """What has been serialized here by now and, of it, control frames, in picoseconds."""
+    def _lose_control(self, frame: ControlFrame) -> None:
+        self.lost_link_frames += 1
+        if self.flow is not None:
+            self.flow.lost(frame)
+
+    @property
+    def leaving(self) -> Frame | None:
+        """A frame on the wire that still takes room in the buffer it came from."""
+        return self._on_wire if self._leaving is not None else None
+
+    @property
+    def sent_frames(self) -> int:
+        """All but the link's own."""
+        return self.data_frames + self.control_frames - self.link_frames
+
+    def waits_now(self) -> int:
+        """What has been waited for here by now: of a frame on the wire, the part that is out."""
         rest_ps = self.busy_until_ps - self._engine.now_ps
-        if rest_ps <= 0 or self._on_wire is None:
-            return self.busy_ps, self.control_ps
-        if self._on_wire.carries_data:
-            return self.busy_ps - rest_ps, self.control_ps
-        return self.busy_ps - rest_ps, self.control_ps - rest_ps
+        return self.waits if rest_ps <= 0 else self.waits - rest_ps * self._weight
 
-    def begin(self, parts: int) -> Passage:
-        """The books for a message that may leave from now on, and whose age so far is `parts`."""
+    def elapsed_ps(self) -> int:
+        """What has been serialized here by now."""
+        return self.busy_ps - max(0, self.busy_until_ps - self._engine.now_ps)
+
+    def begin(self, parts: int, lane: Lane) -> Passage:
+        """The books for a message that may leave by that lane from now on, and whose age so far is `parts`."""
         passage = Passage()
         passage.port, passage.parts, passage.end_ps = self, parts, self._engine.now_ps
-        passage.busy_ps, passage.control_ps = self.elapsed()
+        passage.waits = lane.waits_at(self._engine.now_ps, self.waits_now())
         return passage
+
+    def block(self, lane: Lane) -> None:
+        """Flow control does not let the lane's first frame go."""
+        if not self._blocked & lane.bit:
+            self._blocked |= lane.bit
+            lane.block(self._engine.now_ps, self.waits_now())
+            for watch in self.watches:
+                watch.look()
+
+    def unblock(self, lane: Lane) -> None:
+        """It does again, or there is none any more."""
+        if self._blocked & lane.bit:
+            self._blocked &= ~lane.bit
+            lane.unblock(self._engine.now_ps, self.waits_now())
+
+    def recheck(self) -> None:
+        """The peer said something, or a pause ran out: who was blocked may go on."""
+        flow, blocked = self.flow, self._blocked
+        while blocked and flow is not None:
+            lane = self.lanes[blocked.bit_length() - 1]
+            blocked &= ~lane.bit
+            if flow.may_start(lane.first()):
+                self.unblock(lane)
+        self.kick()
+
+    def blocked_lanes(self) -> list[Lane]:
+        """The lanes that flow control keeps from sending now."""
+        return [lane for lane in self.lanes if self._blocked & lane.bit]
+
+    def credit_wait_ps(self) -> int:
+        """For how long lanes had frames but no credit so far, those at once added up."""
+        if self.flow is None or not self.flow.grants_credits:
+            return 0
+        return sum(lane.blocked_ps_at(self._engine.now_ps) for lane in self.lanes)
+
+    def paused_ps(self) -> int:
+        """For how long pauses of the peer were in force so far, the priorities' added up."""
+        return self.flow.paused_ps() if self.flow is not None else 0

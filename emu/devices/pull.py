@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from emu.devices.lane import Lane
 from emu.devices.port import Port
 from emu.engine import Engine
 from emu.frame import Frame
@@ -22,16 +24,18 @@ class FrameSource(Protocol):
 
 
 class PullPort(Port):
-    """Pacing, windows and turns meet in the source: the protocol never pushes."""
+    """Pacing, windows, turns and flow control meet in the source: the protocol never pushes."""
 
     __slots__ = ("_source",)
 
-    def __init__(self, engine: Engine, name: str, rate_bps: int, source: FrameSource, taps: Taps) -> None:
+    def __init__(
+        self, engine: Engine, name: str, rate_bps: int, source: FrameSource, taps: Taps, lanes: Sequence[Lane]
+    ) -> None:
         super().__init__(engine, name, rate_bps, taps, idle_part=NIC)
+        self.lanes = lanes
         self._source = source
 
     def kick(self) -> None:
-        """The source has something new: start it if the wire is free, else when it will be."""
         if self._wake_due:
             return
         if self._engine.now_ps >= self.busy_until_ps:
@@ -41,12 +45,15 @@ class PullPort(Port):
             self._engine.at(self.busy_until_ps, self._wake_action)
 
     def wake(self, _: None) -> None:
-        """The wire is free, and the source may have a frame for it."""
+        """The wire is free: say what flow control has to say, else start what the source has."""
+        self._wake_due = False
+        flow = self.flow
+        if flow is not None and flow.is_due:
+            self.start_control(flow.control_frame())
+            return
         frame = self._source.pop()
         if frame is not None:
-            self.start(frame)
+            self.start(frame, self.lanes[frame.envelope.lane])
             if self._source.waiting():
                 self._wake_due = True
                 self._engine.at(self.busy_until_ps, self._wake_action)
-                return
-        self._wake_due = False

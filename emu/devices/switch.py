@@ -1,4 +1,4 @@
-"""A switch: one table from destination to egress ports, cut-through or store-and-forward, queues without bound."""
+"""A switch: one table from destination to egress ports, cut-through or store-and-forward."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ class Switch:
     """Forwards by destination address; where several ports lead on, the flow's hash picks one for all its frames."""
 
     __slots__ = (
+        "_dealt",
+        "_deals",
         "_engine",
         "_mixed_rates",
         "_salt",
         "_table",
+        "_turns",
         "dropped",
         "dropped_bytes",
         "hop_latency_ps",
+        "lossless_drop_places",
+        "lossless_drops",
+        "lossy_drops",
         "name",
         "ports",
         "received",
@@ -35,8 +41,16 @@ class Switch:
     )
 
     def __init__(
-        self, engine: Engine, name: str, *, hop_latency_ps: int, switching: str, slow_to_fast: str = CUT_THROUGH
+        self,
+        engine: Engine,
+        name: str,
+        *,
+        hop_latency_ps: int,
+        switching: str,
+        slow_to_fast: str = CUT_THROUGH,
+        deals: bool = False,
     ) -> None:
+        """`deals`: flows are dealt out over equal ways in the order they first come, rather than by their hash."""
         self._engine = engine
         self._salt = crc32(name.encode())  # switches hash alike but not equally, or all would choose the same way
         self._table: dict[int, tuple[EgressPort, ...]] = {}
@@ -49,6 +63,12 @@ class Switch:
         self.received = 0
         self.dropped: dict[str, int] = {}
         self.dropped_bytes = 0
+        self.lossless_drops = 0  # for want of room, or by a watchdog
+        self.lossy_drops = 0
+        self.lossless_drop_places: dict[str, int] = {}
+        self._deals = deals
+        self._dealt: dict[tuple[int, int], EgressPort] = {}  # by destination and hash
+        self._turns: dict[int, int] = {}  # flows to each destination that were dealt out
 
     @property
     def waits_for_last_bit(self) -> bool:
@@ -58,6 +78,7 @@ class Switch:
     def install(self, table: Mapping[int, tuple[int, ...]]) -> None:
         """Use this forwarding table: destination address to port numbers, all of equal distance."""
         self._table = {to: tuple(self.ports[number] for number in numbers) for to, numbers in table.items()}
+        self._dealt, self._turns = {}, {}
         self._mixed_rates = len({port.rate_bps for port in self.ports.values()}) > 1
 
     def choose(self, destination: int, path_hash: int) -> EgressPort | None:
@@ -65,9 +86,11 @@ class Switch:
         ports = self._table.get(destination)
         if not ports:
             return None
-        return ports[0] if len(ports) == 1 else self._pick(ports, path_hash)
+        return ports[0] if len(ports) == 1 else self._pick(ports, destination, path_hash)
 
-    def _pick(self, ports: tuple[EgressPort, ...], path_hash: int) -> EgressPort:
+    def _pick(self, ports: tuple[EgressPort, ...], destination: int, path_hash: int) -> EgressPort:
+        if self._deals:
+            return self._deal(ports, destination, path_hash)
         mixed = (path_hash ^ self._salt) * _MIX_1 & _WORD
         mixed = (mixed ^ mixed >> 15) * _MIX_2 & _WORD
         return ports[(mixed >> 16) % len(ports)]
@@ -81,7 +104,7 @@ class Switch:
             return self._drop(frame, "unknown_destination")
         if frame.bad and self.switching == STORE_AND_FORWARD:
             return self._drop(frame, "bad_crc")
-        port = ports[0] if len(ports) == 1 else self._pick(ports, envelope.path_hash)
+        port = ports[0] if len(ports) == 1 else self._pick(ports, envelope.destination, envelope.path_hash)
         if self._mixed_rates and self.switching == CUT_THROUGH:
             late_ps = self._underrun_ps(frame, port)
             if late_ps:
@@ -89,9 +112,42 @@ class Switch:
                 return self._engine.at(self._engine.now_ps + late_ps, port.enqueue, frame)
         return port.enqueue(frame)
 
-    def _drop(self, frame: Frame, reason: str) -> None:
+    def _deal(self, ports: tuple[EgressPort, ...], destination: int, path_hash: int) -> EgressPort:
+        """The way of a flow: for each destination the next one in turn, kept from then on."""
+        port = self._dealt.get((destination, path_hash))
+        if port is None:
+            turn = self._turns.get(destination, 0)
+            self._turns[destination] = turn + 1
+            port = self._dealt[destination, path_hash] = ports[turn % len(ports)]
+        return port
+
+    def refuse(self, frame: Frame, *, lossless: bool, place: str) -> None:
+        """There was no room for a frame at `place`, an ingress and a priority: it is gone, loudly if lossless."""
+        self.received += 1
+        self._count(frame, "no_room")
+        self._lament(lossless, place)
+
+    def give_up(self, frame: Frame) -> None:
+        """A watchdog threw a frame away that waited here, or was to wait."""
+        self._count(frame, "watchdog")
+        account = frame.ingress.accounts[frame.envelope.priority]
+        self._lament(account.is_lossless, account.name)
+
+    def _lament(self, lossless: bool, place: str) -> None:
+        if lossless:
+            self.lossless_drops += 1
+            self.lossless_drop_places[place] = self.lossless_drop_places.get(place, 0) + 1
+        else:
+            self.lossy_drops += 1
+
+    def _count(self, frame: Frame, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
         self.dropped_bytes += frame.wire_bytes
+
+    def _drop(self, frame: Frame, reason: str) -> None:
+        self._count(frame, reason)
+        if frame.ingress is not None:
+            frame.ingress.release(frame)
 
     def _underrun_ps(self, frame: Frame, port: EgressPort) -> int:
         """How much later a frame from a slower link must start, so that its bits never run out on the way."""

@@ -12,6 +12,7 @@ from emu.framing import extension
 from emu.opcodes import (
     ACKNOWLEDGE,
     CARRIES_DATA,
+    CNP,
     EXTENSION_BYTES,
     EXTENSIONS,
     HAS_PAYLOAD,
@@ -39,7 +40,7 @@ FECN = 1 << 31
 BECN = 1 << 30
 LOW_24 = extension.LOW_24
 
-PREPARED = (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, ACKNOWLEDGE)  # what runs send so far
+PREPARED = (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, ACKNOWLEDGE, CNP)  # what runs send so far
 Pack = Callable[[Frame], bytes]
 Template = tuple[bytes, int, bytes, Pack | None]
 """Of all frames of one queue pair, opcode, size and marks: the bytes up to A and PSN, the ICRC of those, the padding,

@@ -11,6 +11,7 @@ from struct import Struct
 
 from emu.crc import VCRC_BYTES, vcrc
 from emu.errors import InvariantBroken, WireError
+from emu.frame import ControlFrame, Envelope, Frame
 from emu.framing.bth import CrcError
 
 ETHERTYPE_MAC_CONTROL = 0x8808
@@ -81,6 +82,36 @@ class Fcp:
 
 
 Control = Pfc | Pause | Fcp
+
+
+class ControlFraming:
+    """How a link's own frames look to wires and captures, which know frames by their envelope's framing."""
+
+    name = "link control"
+
+    def wire_bytes(self, frame: Frame) -> int:
+        """Bytes of wire time."""
+        return frame.wire_bytes
+
+    def encode(self, frame: Frame) -> bytes:
+        """The bytes that cross a veth. Raises InvariantBroken for what is no link control."""
+        if not isinstance(frame, ControlFrame):
+            raise InvariantBroken("only a link's own frames are encoded here")
+        return encode(frame.control)
+
+    def decode(self, data: bytes) -> Frame:
+        """The frame those bytes are. Raises WireError."""
+        control = decode(data)
+        return ControlFrame(ENVELOPE, control, control.wire_bytes)
+
+
+ENVELOPE = Envelope(ControlFraming(), source=0, destination=0, source_mac=0, destination_mac=0, destination_qp=0)
+"""Of all frames of a link's own: nothing in it differs, since what they say is in their `control`."""
+
+
+def control_frame(control: Control) -> ControlFrame:
+    """The frame that carries it."""
+    return ControlFrame(ENVELOPE, control, control.wire_bytes)
 
 
 def pfc(source_mac: int, quanta: dict[int, int]) -> Pfc:

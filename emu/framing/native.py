@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from zlib import crc32
 
@@ -45,7 +46,9 @@ class NativeFraming:
 
     name = "native"
 
-    def __init__(self, framing_overhead_bytes: int) -> None:
+    def __init__(self, framing_overhead_bytes: int, lanes: Sequence[int] = range(16)) -> None:
+        """`lanes`: the VL of each SL."""
+        self.lanes = lanes
         fixed = _FIXED_BYTES + framing_overhead_bytes
         self._wire_bytes = tuple(fixed + extension for extension in EXTENSION_BYTES)
 
@@ -77,6 +80,7 @@ class NativeFraming:
             destination_mac=destination.mac,
             destination_qp=destination_qp,
             priority=priority,
+            lane=self.lanes[priority],
             path_hash=path_hash(source.lid, destination.lid, destination_qp),
         )
 
@@ -127,6 +131,7 @@ class NativeFraming:
                 destination_mac=int.from_bytes(destination_mac, "big"),
                 destination_qp=destination_qp,
                 priority=level >> 4,
+                lane=self.lanes[level >> 4],
                 pkey=pkey,
                 path_hash=path_hash(source, destination, destination_qp),
             )
@@ -147,7 +152,7 @@ def _template(frame: Frame) -> NativeTemplate:
     LRH.pack_into(
         head,
         LRH_OFFSET,
-        level << 4,
+        envelope.lane << 4,
         level << 4 | LNH_LOCAL,
         envelope.destination,
         size // WORD_BYTES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from zlib import crc32
 
@@ -38,7 +39,8 @@ PORT = Struct("!H")
 VERSION_4_NO_OPTIONS = 0x45
 FRAGMENT_MASK = 0x3FFF  # more fragments, or an offset
 CE = 0b11  # RFC 3168: congestion experienced
-DSCP_CLASS_SHIFT = 5  # the class selector bits of ToS: what an untagged frame says of its priority
+DSCP_SHIFT = 2
+DSCP_PRIORITIES = tuple(dscp >> 3 for dscp in range(64))  # the class selector: what no map says otherwise
 
 PREAMBLE_AND_GAP_BYTES = 20
 MIN_FRAME_BYTES = 64
@@ -65,8 +67,18 @@ class RoceFraming:
 
     name = "rocev2"
 
-    def __init__(self, framing_overhead_bytes: int = PREAMBLE_AND_GAP_BYTES) -> None:
-        """`framing_overhead_bytes` of wire time around each frame: preamble and gap (IEEE 802.3)."""
+    def __init__(
+        self,
+        framing_overhead_bytes: int = PREAMBLE_AND_GAP_BYTES,
+        priorities: Sequence[int] = DSCP_PRIORITIES,
+        lanes: Sequence[int] = range(PRIORITIES),
+    ) -> None:
+        """`framing_overhead_bytes` of wire time around each frame: preamble and gap (IEEE 802.3).
+
+        `priorities` of each DSCP, `lanes` (queues) of each priority.
+        """
+        self.priorities = priorities
+        self.lanes = lanes
         self._least_bytes = MIN_FRAME_BYTES + framing_overhead_bytes
         self._fixed_bytes = tuple(_FIXED_BYTES + framing_overhead_bytes + extension for extension in EXTENSION_BYTES)
 
@@ -102,6 +114,7 @@ class RoceFraming:
             tos=tos,
             ttl=ttl,
             priority=priority,
+            lane=self.lanes[priority],
             path_hash=path_hash(source.ipv4, destination.ipv4, port),
         )
 
@@ -154,7 +167,8 @@ class RoceFraming:
                 udp_source_port=source_port,
                 tos=tos,
                 ttl=ttl,
-                priority=tos >> DSCP_CLASS_SHIFT,
+                priority=self.priorities[tos >> DSCP_SHIFT],
+                lane=self.lanes[self.priorities[tos >> DSCP_SHIFT]],
                 pkey=pkey,
                 path_hash=path_hash(source, destination, source_port),
             )

@@ -7,7 +7,7 @@ each one's first frame costs. The answer is booked as sent.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -182,32 +182,39 @@ class RoundRobinQueue(Generic[Item]):
 
     __slots__ = ("_queues", "_ring")
 
-    def __init__(self, sources: int) -> None:
-        self._queues: list[deque[Item]] = [deque() for _ in range(sources)]
-        self._ring: deque[int] = deque()  # sources that have frames here, in the order of their turns
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, deque[Item]] = {}
+        self._ring: deque[deque[Item]] = deque()  # those of sources that have frames here, in the order of their turns
 
     def __len__(self) -> int:
-        return sum(len(queue) for queue in self._queues)
+        return sum(len(queue) for queue in self._ring)
 
     def __bool__(self) -> bool:
         return bool(self._ring)
 
-    def push(self, source: int, item: Item) -> None:
+    def __iter__(self) -> Iterator[Item]:
+        """All that wait, source by source."""
+        for queue in self._ring:
+            yield from queue
+
+    def push(self, source: Hashable, item: Item) -> None:
         """Queue a frame behind those of the same source."""
-        queue = self._queues[source]
+        queue = self._queues.get(source)
+        if queue is None:
+            queue = self._queues[source] = deque()
         if not queue:
-            self._ring.append(source)
+            self._ring.append(queue)
         queue.append(item)
 
     def first(self) -> Item:
         """What `pop` would return."""
-        return self._queues[self._ring[0]][0]
+        return self._ring[0][0]
 
     def pop(self) -> Item:
         """Take the next frame; IndexError if there is none."""
-        source = self._ring.popleft()
-        queue = self._queues[source]
+        ring = self._ring
+        queue = ring.popleft()
         item = queue.popleft()
         if queue:
-            self._ring.append(source)
+            ring.append(queue)
         return item

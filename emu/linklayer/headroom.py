@@ -108,6 +108,11 @@ class VendorConfig:
         factor = Fraction(cell, 64) if cell > VENDOR_SMALL_CELL_BYTES else Fraction(2 * cell, 1 + cell)
         return (100 - percent + percent * factor) / 100
 
+    @property
+    def cable_bytes(self) -> Fraction:
+        """What is on the cable, there and back."""
+        return Fraction(2 * self.cable_mm * self.rate_bps, 8 * VENDOR_MM_PER_SECOND)
+
 
 def vendor_bytes(config: VendorConfig) -> int:
     """XOFF headroom by the vendor's formula, in whole KiB.
@@ -118,7 +123,20 @@ def vendor_bytes(config: VendorConfig) -> int:
     response = config.response_bytes
     if response is None:
         response = response_quanta(config.rate_bps) * QUANTUM_BYTES
-    cable = Fraction(2 * config.cable_mm * config.rate_bps, 8 * VENDOR_MM_PER_SECOND)
-    propagation = config.port_mtu_bytes + cable + 2 * config.gearbox_bytes + VENDOR_MAC_PHY_BYTES + response
+    propagation = (
+        config.port_mtu_bytes + config.cable_bytes + 2 * config.gearbox_bytes + VENDOR_MAC_PHY_BYTES + response
+    )
     exact = config.mtu_bytes + propagation * config.occupancy
     return -(-exact // KIB) * KIB
+
+
+def headroom_bytes(headroom: int | str, link: HeadroomConfig, vendor: VendorConfig) -> int:
+    """A scenario's `headroom` in bytes: a number as it is, or `tight`, `mixed` or `vendor` for this link."""
+    if isinstance(headroom, int):
+        return headroom
+    by_name = {"tight": tight_bytes, "mixed": mixed_bytes}
+    if headroom == "vendor":
+        return vendor_bytes(vendor)
+    if headroom not in by_name:
+        raise ScenarioError(f"headroom {headroom!r}: a size, or {', '.join(by_name)}, vendor")
+    return by_name[headroom](link)

@@ -93,6 +93,11 @@ class IngressAccount:
         self.dropped_bytes = 0
 
     @property
+    def is_lossless(self) -> bool:
+        """Whether it pauses its peer, and should never drop."""
+        return self._lossless
+
+    @property
     def held_bytes(self) -> int:
         """All that is held for this port and priority."""
         return self.main_held_bytes + self.headroom_held_bytes

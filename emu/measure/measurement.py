@@ -4,45 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 from emu.errors import InvariantBroken
 from emu.frame import Message
+from emu.measure.fairness import Fairness
+from emu.measure.flow import Flow as Flow
+from emu.measure.flow import FlowKey as FlowKey
+from emu.measure.slowest import Slowest
 from emu.measure.values import Values
 from emu.parts import PARTS, unpack
 from emu.taps import Taps
-
-
-class Flow:
-    """One queue pair's messages to its peer. Times in picoseconds, -1 where there is none."""
-
-    __slots__ = ("bytes", "failed", "finish_ps", "messages", "retransmitted", "size_bytes", "start_ps")
-
-    def __init__(self) -> None:
-        self.start_ps = -1
-        self.finish_ps = -1  # the last message's data was visible
-        self.messages = 0
-        self.bytes = 0
-        self.size_bytes = 0  # of each message; -1 where they differ
-        self.failed = 0
-        self.retransmitted = 0
-
-
-class FlowKey(Protocol):
-    """What a message's `flow` is to measurement: something to group by, with two ends."""
-
-    qp_num: int
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def source(self) -> str:
-        """The host that sends."""
-
-    @property
-    def destination(self) -> str:
-        """The host that receives."""
-
 
 FloorOf = Callable[[Message], int]
 
@@ -59,6 +30,8 @@ class Measurement:
         self.posted = self.delivered = self.completed = self.failed = 0
         self.completed_bytes = 0
         self.statuses: Counter[str] = Counter()
+        self.fairness = Fairness()
+        self.slowest = Slowest()
         self._floor_ps = floor_ps
         self._on_message = on_message
         taps.message_posted = self._posted
@@ -72,6 +45,7 @@ class Measurement:
             flow = self.flows[message.flow] = Flow()
             flow.start_ps = message.posted_ps
             flow.size_bytes = message.size_bytes
+            self.fairness.started(message.flow, message.posted_ps)
         elif flow.size_bytes != message.size_bytes:
             flow.size_bytes = -1
 
@@ -97,6 +71,8 @@ class Measurement:
         flow.finish_ps = message.delivered_ps
         flow.messages += 1
         flow.bytes += message.size_bytes
+        self.fairness.delivered(message.flow, flow.messages, message.delivered_ps)
+        self.slowest.add(latency_ps, message.parts, message.size_bytes, floor_ps, message.flow)
 
     def _completed(self, message: Message) -> None:
         flow = self.flows[message.flow]

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from emu.measure.measurement import Flow, FlowKey, Measurement
+from emu.measure import fairness
+from emu.measure.flow import Flow, FlowKey
+from emu.measure.measurement import Measurement
 from emu.parts import PARTS
 from emu.units import NS
 
@@ -26,6 +28,20 @@ class LinkCount(NamedTuple):
     busy_ps: int
     max_queue_bytes: int
     dropped: int
+    paused_ps: int
+    credit_wait_ps: int
+    pause_frames: int
+    credit_frames: int
+    ecn_marked: int
+
+
+class FlowFacts(NamedTuple):
+    """What is known of a flow besides its messages."""
+
+    ideal_ps: int = 0  # its bytes' time with the path to itself, its frames back to back
+    kind: str = ""  # of its traffic
+    path: tuple[str, ...] = ()  # directions of links; none if it was never connected
+    rate_bps: int | None = None  # at the end, where it is controlled
 
 
 def messages(measurement: Measurement) -> dict[str, Any]:
@@ -58,30 +74,53 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def flows(measurement: Measurement, ideal_ps: Mapping[FlowKey, int]) -> list[dict[str, Any]]:
+def flows(measurement: Measurement, facts: Mapping[FlowKey, FlowFacts], now_ps: int) -> list[dict[str, Any]]:
     """The `flows` key: one entry a queue pair, in the order of their first posts."""
+    window = measurement.fairness.window(now_ps)
+    shares = window.delivered_bytes if window is not None else {}
     return [
-        flow_entry(key.source, key.destination, key.qp_num, flow, ideal_ps.get(key, 0))
+        flow_entry(key.source, key.destination, key.qp_num, flow, facts.get(key, FlowFacts()), shares.get(key))
         for key, flow in measurement.flows.items()
     ]
 
 
-def flow_entry(source: str, destination: str, qp_num: int, flow: Flow, ideal_ps: int) -> dict[str, Any]:
-    """One of `flows`; `ideal_fct_ns` is its bytes' time with the path to itself, its frames back to back."""
+def flow_entry(
+    source: str,
+    destination: str,
+    qp_num: int,
+    flow: Flow,
+    facts: FlowFacts,
+    window_bytes: int | None = None,
+) -> dict[str, Any]:
+    """One of `flows`."""
     fct_ps = flow.finish_ps - flow.start_ps if flow.finish_ps >= 0 else 0
     return {
         "src": source,
         "dst": destination,
         "qp": qp_num,
+        "kind": facts.kind,
+        "path": list(facts.path),
         "messages": flow.messages,
         "bytes": flow.bytes,
         "start_ns": flow.start_ps / NS,
         "finish_ns": max(flow.finish_ps, 0) / NS,
         "fct_ns": fct_ps / NS,
-        "ideal_fct_ns": ideal_ps / NS,
-        "slowdown": fct_ps / ideal_ps if ideal_ps else 0.0,
+        "ideal_fct_ns": facts.ideal_ps / NS,
+        "slowdown": fct_ps / facts.ideal_ps if facts.ideal_ps else 0.0,
+        "rate_bps": facts.rate_bps,
+        "window_bytes": window_bytes,
         "retransmitted": flow.retransmitted,
         "failed": flow.failed,
+    }
+
+
+def fair(measurement: Measurement, facts: Mapping[FlowKey, FlowFacts], now_ps: int) -> dict[str, Any]:
+    """The `fairness` key: Jain's index, when all flows were active, and why shares differ if that can be told."""
+    window = measurement.fairness.window(now_ps)
+    return {
+        "jain": fairness.index(window, len(measurement.fairness.flows)),
+        "window_ns": [window.start_ps / NS, window.end_ps / NS] if window is not None else [],
+        "sentence": fairness.sentence(window, {key: each.path for key, each in facts.items()}),
     }
 
 
@@ -95,12 +134,12 @@ def links(counts: Iterable[LinkCount], virtual_ps: int) -> list[dict[str, Any]]:
             "tx_frames": link.tx_frames,
             "tx_bytes": link.tx_bytes,
             "utilization": link.busy_ps / virtual_ps if virtual_ps else 0.0,
-            "paused_ns": 0.0,
-            "credit_wait_ns": 0.0,
-            "pause_frames": 0,
-            "credit_frames": 0,
+            "paused_ns": link.paused_ps / NS,
+            "credit_wait_ns": link.credit_wait_ps / NS,
+            "pause_frames": link.pause_frames,
+            "credit_frames": link.credit_frames,
             "max_queue_bytes": link.max_queue_bytes,
-            "ecn_marked": 0,
+            "ecn_marked": link.ecn_marked,
             "dropped": link.dropped,
         }
         for link in counts

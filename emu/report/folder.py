@@ -1,11 +1,11 @@
 """The result folder: written under a temporary name, renamed when it is whole, never over another without leave.
 
-A disk that fills up meanwhile costs the end of messages.csv, not the result: room for that is kept from the beginning.
+A disk that fills up meanwhile costs the end of messages.csv and queues.csv, not the result: room for that is kept from
+the beginning.
 """
 
 from __future__ import annotations
 
-import csv
 import errno
 import os
 import re
@@ -16,24 +16,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO, cast
+from typing import Any, Self, cast
 
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
 from emu.lab.interrupts import Interrupts
 from emu.lab.registry import Record, register
+from emu.measure import series
+from emu.measure.series import Sample
 from emu.parts import PARTS, unpack
 from emu.report.output import to_json
-from emu.report.room import ELSEWHERE, remedy
+from emu.report.room import remedy
+from emu.report.rows import Rows
 from emu.units import NS
 from emu.verbs import QP
 
-RESULT, MESSAGES, CAPTURES = "result.json", "messages.csv", "captures"
+RESULT, MESSAGES, QUEUES, CAPTURES = "result.json", "messages.csv", "queues.csv", "captures"
 RESERVE, RESERVE_BYTES = ".reserve", 1 << 20  # for result.json
 NAME_LIMIT = 60  # characters of a capture's name: file names have at most 255 bytes
-LAST_BYTES = 4096
 # What a result folder may hold; anything else in it is somebody's own, and --force does not touch it.
-OURS = {RESULT, MESSAGES, "queues.csv", "trace.json", CAPTURES, "report.html"}
+OURS = {RESULT, MESSAGES, QUEUES, "trace.json", CAPTURES, "report.html"}
 TIMES = ("posted_ns", "delivered_ns", "completed_ns", "latency_ns", "fabric_latency_ns", "completion_latency_ns")
 COLUMNS = (
     *("src", "dst", "qp", "number", "size_bytes", "status", "retransmitted"),
@@ -43,7 +45,7 @@ COLUMNS = (
 
 
 class ResultFolder:
-    """Use with `with`: what was not finished leaves nothing behind. Times in messages.csv are nanoseconds."""
+    """Use with `with`: what was not finished leaves nothing behind. Times in its files are nanoseconds."""
 
     def __init__(self, path: str | Path, *, force: bool, with_messages: bool = True) -> None:
         self._path = _absolute(path)
@@ -51,9 +53,8 @@ class ResultFolder:
         self._with_messages = with_messages
         self._partial: Path | None = None
         self._record: Record | None = None  # for `emu clean`, should we be killed
-        self._messages: TextIO | None = None
-        self._writer: Any = None
-        self._failure: OSError | None = None  # of writing messages.csv
+        self._messages: Rows | None = None
+        self._queues: Rows | None = None
 
     def __enter__(self) -> Self:
         """Make the temporary folder. Raises ScenarioError if the folder exists, MachineError for a full disk."""
@@ -72,11 +73,14 @@ class ResultFolder:
 
     def on_message(self, message: Message) -> None:
         """Add a finished message to messages.csv. If that fails, `settle` says so: a run is not lost by it."""
-        if self._failure is None:
-            try:
-                self._writer.writerow(_row(message))
-            except OSError as error:
-                self._failure = error
+        assert self._messages is not None
+        self._messages.add(_row(message))
+
+    def on_sample(self, sample: Sample) -> None:
+        """Add a sample to queues.csv, in the same way."""
+        assert self._queues is not None
+        time_ps, name, of, lane, value = sample
+        self._queues.add((time_ps / NS, name, of, lane if lane >= 0 else "", value))
 
     def capture_path(self, scenario_name: str) -> Path:
         """Where a capture of that scenario belongs: captures/NAME.pcapng, as far as NAME can be a file's."""
@@ -87,21 +91,10 @@ class ResultFolder:
             folder.mkdir(exist_ok=True)
         return folder / f"{name}.pcapng"
 
-    def settle(self) -> str | None:
-        """Close messages.csv; a line about it if it ends early, after a whole row, for want of room."""
-        if self._messages is not None:
-            try:
-                self._messages.close()
-            except OSError as error:  # what it still held has no room
-                self._failure = self._failure or error
-            self._messages = None
-            if self._failure is not None:
-                assert self._partial is not None
-                _cut_after_last_line(self._partial / MESSAGES)
-        failure = self._failure
-        if failure is None:
-            return None
-        return f"{MESSAGES} ends early: {failure.strerror}; {remedy(failure) or ELSEWHERE}"
+    def settle(self) -> list[str]:
+        """Close messages.csv and queues.csv; a line about each that ends early, after a whole row, for want of room."""
+        files = (self._messages, self._queues)
+        return [line for rows in files if rows is not None for line in (rows.settle(),) if line is not None]
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json and give the folder its name. Raises ScenarioError, MachineError."""
@@ -123,15 +116,14 @@ class ResultFolder:
         with (self._partial / RESERVE).open("wb") as reserve:
             _reserve(reserve.fileno())
         if self._with_messages:
-            self._messages = (self._partial / MESSAGES).open("w", encoding="utf-8", newline="")
-            self._writer = csv.writer(self._messages, lineterminator="\n")
-            self._writer.writerow(COLUMNS)
+            self._messages = Rows(self._partial / MESSAGES, COLUMNS)
+            self._queues = Rows(self._partial / QUEUES, series.COLUMNS)
 
     def _undo(self) -> None:
         """Remove what was not finished, whatever stands in the way of a part of it."""
-        if self._messages is not None:
-            with suppress(OSError):  # what it still held has no room
-                self._messages.close()
+        for rows in (self._messages, self._queues):
+            if rows is not None:
+                rows.close()
         if self._partial is not None:
             shutil.rmtree(self._partial, ignore_errors=True)
         if self._record is not None:
@@ -188,14 +180,6 @@ def _reserve(file: int) -> None:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-
-
-def _cut_after_last_line(path: Path) -> None:
-    """Lines are shorter than what is looked at."""
-    with suppress(OSError), path.open("r+b") as file:
-        size_bytes = file.seek(0, os.SEEK_END)
-        begin = file.seek(max(0, size_bytes - LAST_BYTES))
-        file.truncate(begin + file.read().rfind(b"\n") + 1)
 
 
 def _umask() -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from emu.report.table import table
+
+Inputs = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""By who uses it (a profile, or a run) and path: value, kind and source."""
 
 # The inputs whose value decides a part, by their place in a scenario.
 RESTS_ON: dict[str, tuple[str, ...]] = {
@@ -11,6 +16,18 @@ RESTS_ON: dict[str, tuple[str, ...]] = {
     "propagation": ("fabric.host_cable", "fabric.fabric_cable", "fabric.propagation"),
     "switching": ("fabric.hop_latency", "fabric.switching"),
     "completion": ("host.nic.ack_turnaround", "host.nic.cqe"),
+}
+# And those that decide how a fabric takes congestion, by what they are used with.
+CONGESTION_RESTS_ON: dict[str, tuple[str, ...]] = {
+    "link and switch": ("fabric.rate", "fabric.path_mtu", "fabric.hop_latency", "fabric.arbiter", "fabric.multipath"),
+    "flow control": ("fabric.flow_control",),
+    "credits": ("fabric.credit_blocks", "fabric.credits", "fabric.vls"),
+    "pfc": (
+        *("fabric.buffer", "fabric.alpha", "fabric.reserved", "fabric.xoff", "fabric.xon"),
+        *("fabric.headroom", "fabric.pause", "fabric.watchdog", "fabric.lossless"),
+    ),
+    "marking": ("fabric.ecn",),
+    "congestion control": ("fabric.congestion_control", "fabric.cc_preset", "fabric.cnp"),
 }
 
 
@@ -33,3 +50,42 @@ def rests_on(part: str, inputs: Mapping[str, tuple[str, str]]) -> str:
     """`hop_latency 260ns (published), switching cut_through (assumed)`, or nothing."""
     known = [(path.rpartition(".")[2], *inputs[path]) for path in RESTS_ON.get(part, ()) if path in inputs]
     return ", ".join(f"{name} {value} ({kind_text(kind)})" for name, value, kind in known)
+
+
+def inputs_table(inputs: Inputs, parts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Each input of each part once for all who share it, and a note on what was fitted to a figure."""
+    yield "what the figures rest on"
+    lines: list[tuple[str, ...]] = []
+    for part, paths in parts.items():
+        for path in paths:
+            for (value, kind, source), users in _shared(inputs, path).items():
+                who = "all" if len(users) == len(inputs) else ", ".join(users)
+                lines.append((part, path.rpartition(".")[2], who, value, kind_text(kind), source))
+                part = ""
+    yield from table(lines, left=range(6))
+    for user, fitted in _calibrated(inputs).items():
+        yield (
+            f"note: {user}: {', '.join(fitted)}; calibrated: the figure that it was fitted to confirms nothing,"
+            " only the others are predictions"
+        )
+
+
+def _shared(inputs: Inputs, path: str) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for user, entries in inputs.items():
+        if path in entries:
+            entry = entries[path]
+            found.setdefault((entry["value"], entry["kind"], entry["source"]), []).append(user)
+    return found
+
+
+def _calibrated(inputs: Inputs) -> dict[str, list[str]]:
+    found = {
+        user: [
+            f"{path.rpartition('.')[2]} {entry['value']} ({entry['source']})"
+            for path, entry in entries.items()
+            if entry["kind"] == "calibrated"
+        ]
+        for user, entries in inputs.items()
+    }
+    return {user: paths for user, paths in found.items() if paths}

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from emu.report.inputs import RESTS_ON, kind_text
+from emu.report.inputs import RESTS_ON, inputs_table
 from emu.report.table import count_text, share_text, table, time_text
 from emu.units import format_size
 
 Rows = Sequence[Mapping[str, Any]]
-Inputs = Mapping[str, Mapping[str, Mapping[str, str]]]  # profile, path, then value, kind and source
 BASELINE, SHOWN_BYTES, LIMIT_NS = "native", 4096, 1000
 NO_HOP_WOULD_DO = "none would do"
 FABRIC_PARTS = ("serialization", "propagation", "switching", "queueing", "flow_control_wait")
@@ -23,7 +22,7 @@ def latency_text(found: Mapping[str, Any], claim: Fraction) -> str:
     if not rows:
         return "\n".join(["no row is whole", *_missing(found)])
     blocks = [_head(found), _by_size(rows), _lower(rows), _parts(rows), _verdicts(rows), _needed(rows, claim)]
-    blocks.append(_inputs(found["inputs"]))
+    blocks.append(inputs_table(found["inputs"], RESTS_ON))
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
 
@@ -140,42 +139,3 @@ def _needed(rows: Rows, claim: Fraction) -> Iterator[str]:
     texts = (f"{profile} {time_text(value_ns) if value_ns >= 0 else NO_HOP_WOULD_DO}" for profile, value_ns in needed)
     yield f"hop latency at which {base} would be {share_text(float(claim))} lower at {format_size(shown)}:"
     yield f"  {', '.join(texts)}"
-
-
-def _inputs(inputs: Inputs) -> Iterator[str]:
-    """Each input once for all the profiles that share it."""
-    yield "what the figures rest on"
-    lines: list[tuple[str, ...]] = []
-    for part, paths in RESTS_ON.items():
-        for path in paths:
-            for (value, kind, source), profiles in _shared(inputs, path).items():
-                who = "all" if len(profiles) == len(inputs) else ", ".join(profiles)
-                lines.append((part, path.rpartition(".")[2], who, value, kind_text(kind), source))
-                part = ""
-    yield from table(lines, left=range(6))
-    for profile, fitted in _calibrated(inputs).items():
-        yield (
-            f"note: {profile}: {', '.join(fitted)}; calibrated: the figure that it was fitted to confirms nothing,"
-            " only the others are predictions"
-        )
-
-
-def _shared(inputs: Inputs, path: str) -> dict[tuple[str, str, str], list[str]]:
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for profile, entries in inputs.items():
-        if path in entries:
-            entry = entries[path]
-            found.setdefault((entry["value"], entry["kind"], entry["source"]), []).append(profile)
-    return found
-
-
-def _calibrated(inputs: Inputs) -> dict[str, list[str]]:
-    found = {
-        profile: [
-            f"{path.rpartition('.')[2]} {entry['value']} ({entry['source']})"
-            for path, entry in entries.items()
-            if entry["kind"] == "calibrated"
-        ]
-        for profile, entries in inputs.items()
-    }
-    return {profile: paths for profile, paths in found.items() if paths}

@@ -8,7 +8,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -16,7 +16,7 @@ from emu.errors import MachineError
 from emu.report.room import ELSEWHERE, remedy
 
 
-def to_json(value: Mapping[str, Any]) -> str:
+def to_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """As `--json` prints it and result.json holds it: indented, ASCII, keys in their order."""
     return json.dumps(value, indent=2, allow_nan=False)
 

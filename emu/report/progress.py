@@ -8,7 +8,7 @@ from typing import Self
 
 from tqdm import tqdm
 
-from emu.scenario.model import AllToAll, Scenario, Write
+from emu.scenario.model import AllToAll, Incast, PauseStorm, Permutation, Poisson, Scenario, Victim, Write
 
 tqdm.monitor_interval = 0  # no thread beside one that changes namespaces
 
@@ -41,10 +41,19 @@ def message_count(scenario: Scenario) -> int | None:
     total = 0
     for traffic in scenario.traffic:
         match traffic:
-            case Write():
+            case Write() | Poisson():
                 total += len(traffic.pairs) * traffic.qps * traffic.count
             case AllToAll():
                 total += hosts * (hosts - 1) * traffic.qps * traffic.count
+            case Incast():
+                senders = traffic.senders if isinstance(traffic.senders, int) else len(traffic.senders)
+                total += senders * traffic.qps * traffic.count
+            case Permutation():
+                total += hosts * traffic.qps * traffic.count
+            case Victim():
+                total += traffic.count
+            case PauseStorm():
+                pass
             case _:
                 return None
     return total

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from emu.report.held_back import alarms, is_loud, waits
 from emu.report.inputs import by_path, rests_on
 from emu.report.table import count_text, share_text, size_text, table, time_text
 
 Result = Mapping[str, Any]
 LINKS = FLOWS = 8  # shown of each
+HELD_BACK = {"paused_ns": "paused", "credit_wait_ns": "credit wait", "ecn_marked": "marked"}
 SUMMARY = ("min", "mean", "p50", "p99", "max")
 
 
 def summary(result: Result) -> str:
     """The result of one run as text."""
-    blocks = (_head, _latencies, _breakdown, _links, _flows, _expectations, _warnings, _cost)
-    return "\n\n".join("\n".join(lines) for lines in (list(block(result)) for block in blocks) if lines)
+    blocks = (_head, alarms, _latencies, _breakdown, waits, _links, _flows, _expectations, _warnings, _cost)
+    texts = (list(block(result)) for block in blocks)
+    return "\n\n".join("\n".join(lines) for lines in texts if lines)
 
 
 def shortfall(result: Result) -> str:
@@ -87,15 +90,15 @@ def _links(result: Result) -> Iterator[str]:
     used = sorted((link for link in result["links"] if link["tx_frames"]), key=lambda link: -link["utilization"])
     if not used:
         return
-    rows = [("busiest links", "utilization", "frames", "wire bytes", "longest queue", "dropped")]
+    shown = [key for key in HELD_BACK if any(link[key] for link in used)]
+    heads = ("busiest links", "utilization", "frames", "wire bytes", "longest queue", "dropped")
+    rows: list[tuple[str, ...]] = [(*heads, *(HELD_BACK[key] for key in shown))]
     rows += [
         (
-            f"{link['from']} -> {link['to']}" + _parallel(link["name"]),
+            arrow(link),
             share_text(link["utilization"]),
-            f"{link['tx_frames']:,}",
-            f"{link['tx_bytes']:,}",
-            f"{link['max_queue_bytes']:,}",
-            f"{link['dropped']:,}",
+            *(f"{link[key]:,}" for key in ("tx_frames", "tx_bytes", "max_queue_bytes", "dropped")),
+            *(time_text(link[key]) if key.endswith("_ns") else f"{link[key]:,}" for key in shown),
         )
         for link in used[:LINKS]
     ]
@@ -103,8 +106,10 @@ def _links(result: Result) -> Iterator[str]:
     yield from _rest(len(used) - LINKS, "link")
 
 
-def _parallel(name: str) -> str:
-    return f" #{name.partition('#')[2]}" if "#" in name else ""
+def arrow(link: Result) -> str:
+    """`leaf0 -> h0` of a link's entry, with its number if it has parallels."""
+    _, mark, number = link["name"].partition("#")
+    return f"{link['from']} -> {link['to']}" + (f" #{number}" if mark else "")
 
 
 def _flows(result: Result) -> Iterator[str]:
@@ -142,7 +147,7 @@ def _expectations(result: Result) -> Iterator[str]:
 
 
 def _warnings(result: Result) -> Iterator[str]:
-    yield from (f"  warning: {text}" for text in result["warnings"])
+    yield from (f"  warning: {text}" for text in result["warnings"] if not is_loud(text))
     if result["disturbed"]:
         yield "  warning: something outside the model touched this run (disturbed)"
 

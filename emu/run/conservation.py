@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
-from emu.frame import Frame
+from emu.frame import ControlFrame, Frame
+from emu.run import books
 from emu.run.assembly import Assembly
 
 
@@ -24,12 +25,12 @@ class FrameCount:
 def check(assembly: Assembly) -> FrameCount:
     """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all."""
     fabric, engine, door = assembly.fabric, assembly.engine, assembly.door
-    pending: list[Frame] = engine.pending(Frame)
+    pending: list[Frame] = [frame for frame in engine.pending(Frame) if not isinstance(frame, ControlFrame)]
     ports = [port for _, port in fabric.links.values()]
     nics, switches = fabric.nics.values(), fabric.switches.values()
-    queued = sum(len(port.frames) for switch in switches for port in switch.ports.values())
+    queued = sum(port.queued_frames for switch in switches for port in switch.ports.values())
     count = FrameCount(
-        sent=sum(nic.port.data_frames + nic.port.control_frames for nic in nics),
+        sent=sum(nic.port.sent_frames for nic in nics),
         delivered=sum(nic.received for nic in nics),
         lost_on_wire=sum(port.lost_frames for port in ports),
         dropped_in_switches=sum(sum(switch.dropped.values()) for switch in switches),
@@ -41,14 +42,15 @@ def check(assembly: Assembly) -> FrameCount:
         raise InvariantBroken(f"of {entered} frames sent, {ended} are accounted for: {count}")
     _check_switches(fabric, len(pending))
     _check_bytes(fabric, pending, door.bytes if door else 0)
+    books.check(fabric, engine)
     return count
 
 
 def _check_switches(fabric: Fabric, pending: int) -> None:
     held = 0  # received, but neither sent, queued nor dropped: waiting for bits from a slower link
     for switch in fabric.switches.values():
-        sent = sum(port.data_frames + port.control_frames for port in switch.ports.values())
-        queued = sum(len(port.frames) for port in switch.ports.values())
+        sent = sum(port.sent_frames for port in switch.ports.values())
+        queued = sum(port.queued_frames for port in switch.ports.values())
         rest = switch.received - sent - queued - sum(switch.dropped.values())
         if rest < 0:
             raise InvariantBroken(f"switch {switch.name} sent {-rest} frames more than it received")
@@ -58,7 +60,7 @@ def _check_switches(fabric: Fabric, pending: int) -> None:
 
 
 def _check_bytes(fabric: Fabric, pending: list[Frame], foreign_bytes: int) -> None:
-    sent = foreign_bytes + sum(nic.port.tx_bytes for nic in fabric.nics.values())
+    sent = foreign_bytes + sum(nic.port.tx_bytes - nic.port.link_bytes for nic in fabric.nics.values())
     ended = sum(nic.received_bytes for nic in fabric.nics.values()) + sum(frame.wire_bytes for frame in pending)
     ended += sum(port.lost_bytes for _, port in fabric.links.values())
     for switch in fabric.switches.values():

@@ -16,6 +16,7 @@ from emu.fabric import Fabric, Wires
 from emu.frame import Message
 from emu.lab.interrupts import Interrupts
 from emu.measure.measurement import Measurement
+from emu.measure.series import INTERVAL_PS, Sample, Sampler
 from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
 from emu.run.signals import EndingSignals
@@ -34,6 +35,8 @@ class Options:
     receive_buffer_bytes: int | None = None  # of each veth's socket; None: as large as allowed
     on_message: Callable[[Message], object] | None = None  # each finished message, in order
     on_progress: Callable[[Engine, Measurement], object] | None = None
+    on_sample: Callable[[Sample], object] | None = None  # each value of the time series that has changed
+    sample_ps: int = INTERVAL_PS  # how far apart those are looked at
     captures: tuple[Path, ...] = ()  # files to record the scenario's `capture` links into; all links if it names none
     replace_captures: bool = False  # whether one that exists already may be overwritten
     on_capture_failed: Callable[[str], object] | None = None  # told, in a line, of each that ends before the run does
@@ -63,9 +66,12 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             options.before_run(fabric)
         built = time.perf_counter()
         _watch(assembly, options)
+        sampler = _sampler(assembly, options)
         signals.arm()
         engine.run(scenario.run.until_ps)
         ran = time.perf_counter()
+        if sampler is not None:
+            sampler.finish()
         interrupted = bool(signals.came) and engine.tasks > 0
         for wire in fabric.wires:
             wire.finish()
@@ -76,6 +82,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             build_s=built - began,
             run_s=ran - built,
             warnings=_failures(recorders, options),
+            events_apart=sampler.calls if sampler is not None else 0,
         )
         return outcome.build(assembly, count, ending)
 
@@ -94,6 +101,27 @@ def _record(recorder: Recorder, assembly: Assembly) -> None:
     scenario = assembly.scenario
     links = chosen(assembly.topology.links, scenario.capture)
     recorder.watch(assembly.taps, links, native=scenario.fabric.framing == "native", title=scenario.name)
+
+
+def _sampler(assembly: Assembly, options: Options) -> Sampler | None:
+    """Looks at queues, credits and rates while the run goes on, if somebody wants to know."""
+    if options.on_sample is None:
+        return None
+    fabric, flows = assembly.fabric, assembly.measurement.flows
+
+    def rates() -> Iterable[tuple[str, int]]:
+        for flow in flows:
+            rate = fabric.nics[flow.source].queue_pairs[flow.qp_num].rate
+            if rate is not None:
+                yield f"{flow.source}-{flow.destination}/{flow.qp_num}", rate.rate_bps
+
+    ports = {name: port for name, (_, port) in fabric.links.items()}
+    control = assembly.scenario.fabric.flow_control
+    sampler = Sampler(
+        assembly.engine, ports, rates, options.on_sample, flow_control=control, interval_ps=options.sample_ps
+    )
+    sampler.start()
+    return sampler
 
 
 def _failures(recorders: Iterable[Recorder], options: Options) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from emu.errors import ScenarioError
 from emu.measure.measurement import Flow
-from emu.measure.result import flow_entry
+from emu.measure.result import FlowFacts, flow_entry
 from emu.run import conservation, outcome
 from emu.run.assembly import Assembly
 from emu.scenario.field import nearest
@@ -43,7 +43,7 @@ def empty_result(scenario: Scenario) -> dict[str, Any]:
 
 
 def _check_flow_keys(expectation: Expectation) -> None:
-    known = list(flow_entry("", "", 0, Flow(), 0))
+    known = list(flow_entry("", "", 0, Flow(), FlowFacts()))
     for step in expectation.path.steps[1:]:
         key = step.name if isinstance(step, Key) else step.key
         if key not in known:

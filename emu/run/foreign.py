@@ -6,7 +6,7 @@ from functools import partial
 
 from emu.devices.port import Port
 from emu.fabric import Fabric
-from emu.frame import Frame
+from emu.frame import ControlFrame, Frame
 
 
 class ForeignDoor:
@@ -26,6 +26,7 @@ class ForeignDoor:
             wire.poll()
 
     def _take_in(self, port: Port, frame: Frame) -> None:
-        self.frames += 1
-        self.bytes += frame.wire_bytes
-        port.deliver(frame)
+        if not isinstance(frame, ControlFrame):
+            self.frames += 1
+            self.bytes += frame.wire_bytes
+        port.take_in(frame)

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import resource
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from emu.devices.egress import EgressPort
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric
-from emu.measure import result
+from emu.measure import result, slowest
+from emu.measure.flow import Flow, FlowKey
 from emu.measure.measurement import Measurement
-from emu.measure.result import LinkCount
+from emu.measure.result import FlowFacts, LinkCount
 from emu.run.assembly import Assembly
 from emu.run.conservation import FrameCount
 from emu.scenario.model import Scenario
 from emu.units import NS
 from emu.verbs import QP
+
+Cycles = Sequence[Sequence[str]]
+"""Links, each waiting for the next and the last for the first."""
+
+
+class Deadlock(NamedTuple):
+    """What could lock up for good, what did, and when, in picoseconds."""
+
+    possible: Cycles = ()
+    detected: Cycles = ()
+    at_ps: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +42,15 @@ class Ending:
     build_s: float
     run_s: float
     warnings: tuple[str, ...] = ()  # besides those of the wires and the traffic
+    events_apart: int = 0  # of those that ran: the sampler's, which are no part of the run
+    deadlock: Deadlock = Deadlock()
 
 
 def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, Any]:
     """The result dictionary; `expect` is filled in here too, since it looks at all the rest."""
     scenario, fabric, engine = assembly.scenario, assembly.fabric, assembly.engine
-    measurement, routes = assembly.measurement, assembly.routes
-    ideal = {key: routes.flow_floor_ps(cast(QP, key), flow) for key, flow in measurement.flows.items()}
+    measurement = assembly.measurement
+    facts = {key: _facts(assembly, key, flow) for key, flow in measurement.flows.items()}
     outcome: dict[str, Any] = {
         "schema": result.SCHEMA,
         "complete": engine.tasks == 0,
@@ -53,9 +67,11 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "messages": result.messages(measurement),
         "fabric_latency_ns": measurement.fabric_ps.summary_ns(),
         **result.breakdown(measurement),
-        "flows": result.flows(measurement, ideal),
+        "p99": slowest.entry(measurement.slowest, scenario.fabric.flow_control),
+        "flows": result.flows(measurement, facts, engine.now_ps),
         "links": result.links(_links(fabric), engine.now_ps),
-        "fairness": {"jain": 0.0},
+        "fairness": result.fair(measurement, facts, engine.now_ps),
+        "deadlock": _deadlock(ending.deadlock),
         "expect": [],
         "warnings": [*_warnings(fabric, measurement), *ending.warnings],
         "provenance": provenance(scenario),
@@ -72,6 +88,25 @@ def provenance(scenario: Scenario) -> dict[str, list[str]]:
     return kinds
 
 
+def _facts(assembly: Assembly, key: FlowKey, flow: Flow) -> FlowFacts:
+    qp = cast(QP, key)
+    routes, rate = assembly.routes, assembly.fabric.nics[key.source].queue_pairs[key.qp_num].rate
+    return FlowFacts(
+        ideal_ps=routes.flow_floor_ps(qp, flow),
+        kind=key.kind,
+        path=tuple(name for name, _ in routes.path(qp)),
+        rate_bps=rate.rate_bps if rate is not None else None,
+    )
+
+
+def _deadlock(found: Deadlock) -> dict[str, Any]:
+    return {
+        "possible": [list(cycle) for cycle in found.possible],
+        "detected": [list(cycle) for cycle in found.detected],
+        "at_ns": found.at_ps / NS if found.at_ps is not None else None,
+    }
+
+
 def _frames(fabric: Fabric, count: FrameCount) -> dict[str, int]:
     return {
         "sent": count.sent,
@@ -79,6 +114,7 @@ def _frames(fabric: Fabric, count: FrameCount) -> dict[str, int]:
         "lost_on_wire": count.lost_on_wire,
         "on_the_way": count.on_the_way,
         "foreign": sum(wire.foreign for wire in fabric.wires),
+        "cnps": sum(nic.notices_taken for nic in fabric.nics.values()),
     }
 
 
@@ -87,7 +123,7 @@ def _run(fabric: Fabric, engine: Engine, ending: Ending) -> dict[str, Any]:
     frame_hops = sum(port.data_frames for port in ports)
     return {
         "wall_s": round(ending.run_s, 4),
-        "events": engine.events_run,
+        "events": engine.events_run - ending.events_apart,
         "frame_hops": frame_hops,
         "control_frame_hops": sum(port.control_frames for port in ports),
         "frame_hops_per_s": result.rate_per_s(frame_hops, ending.run_s),
@@ -97,14 +133,18 @@ def _run(fabric: Fabric, engine: Engine, ending: Ending) -> dict[str, Any]:
 
 
 def _drops(fabric: Fabric) -> dict[str, Any]:
-    """Frames thrown away, by reason. None for want of room: queues have no bound yet."""
+    """Frames thrown away, by reason; those of lossless and of lossy classes for want of room, or by a watchdog."""
     reasons: Counter[str] = Counter()
     dropped = [switch.dropped for switch in fabric.switches.values()]
     dropped += [nic.dropped for nic in fabric.nics.values()]
     for counts in dropped:
         for reason, number in counts.items():
             reasons[reason] += number
-    return {"lossless": 0, "lossy": 0, "by_reason": Counter(dict(sorted(reasons.items())))}
+    return {
+        "lossless": sum(switch.lossless_drops for switch in fabric.switches.values()),
+        "lossy": sum(switch.lossy_drops for switch in fabric.switches.values()),
+        "by_reason": Counter(dict(sorted(reasons.items()))),
+    }
 
 
 def _links(fabric: Fabric) -> list[LinkCount]:
@@ -115,16 +155,27 @@ def _links(fabric: Fabric) -> list[LinkCount]:
             destination=link.b.node if name == link.name else link.a.node,
             tx_frames=port.data_frames + port.control_frames,
             tx_bytes=port.tx_bytes,
-            busy_ps=port.elapsed()[0],
-            max_queue_bytes=port.max_held_bytes if isinstance(port, EgressPort) else 0,
+            busy_ps=port.elapsed_ps(),
+            max_queue_bytes=port.max_held_bytes,
             dropped=port.lost_frames,
+            paused_ps=port.paused_ps(),
+            credit_wait_ps=port.credit_wait_ps(),
+            pause_frames=port.pause_frames,
+            credit_frames=port.credit_frames,
+            ecn_marked=sum(lane.marked for lane in port.lanes),
         )
         for name, (link, port) in fabric.links.items()
     ]
 
 
 def _warnings(fabric: Fabric, measurement: Measurement) -> list[str]:
-    warnings = [warning for wire in fabric.wires for warning in wire.warnings]
+    warnings = [
+        f"LOSSLESS DROP: {number} frame{'s' if number > 1 else ''} of a lossless class"
+        f" {'were' if number > 1 else 'was'} dropped at {switch.name} ({place})"
+        for switch in fabric.switches.values()
+        for place, number in switch.lossless_drop_places.items()
+    ]
+    warnings += [warning for wire in fabric.wires for warning in wire.warnings]
     if measurement.failed:
         statuses = ", ".join(f"{number} {name}" for name, number in sorted(measurement.statuses.items()))
         plural = "" if measurement.failed == 1 else "s"

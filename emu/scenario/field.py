@@ -71,7 +71,7 @@ def quantity(parse: Callable[[object], int], unit_names: Mapping[str, int], suff
     """Annotations of an integer that is written as text with a unit, `suffix` (such as /m) after it."""
     pattern = rf"^\s*[+-]?[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]{{1,3}})?\s*({'|'.join(unit_names)}){suffix}\s*$"
     return (
-        BeforeValidator(lambda value: _read(parse, value)),
+        BeforeValidator(lambda value: read(parse, value)),
         PlainSerializer(lambda value: exact(value, unit_names) + suffix, return_type=str, when_used="unless-none"),
         WithJsonSchema({"type": "string", "pattern": pattern}),
     )
@@ -84,7 +84,13 @@ def exact(value: int, unit_names: Mapping[str, int]) -> str:
     return f"{value // scale}{unit}"
 
 
-def _read(parse: Callable[[object], int], value: object) -> int:
+def shortest(value: int, unit_names: Mapping[str, int]) -> str:
+    """The integer in the unit that makes the shortest text of it: `3200KB` rather than `3125KiB`."""
+    return min((f"{value // scale}{unit}" for unit, scale in unit_names.items() if value % scale == 0), key=len)
+
+
+def read(parse: Callable[[object], int], value: object) -> int:
+    """What `parse` makes of the value; its ScenarioError as a refusal."""
     if len(str(value)) > TEXT_LIMIT:
         raise refuse(f"{show(value)} is too long: at most {TEXT_LIMIT} characters")
     try:
@@ -114,17 +120,22 @@ def _parse_mtu(value: object) -> int:
     return size_bytes
 
 
-_SIZES = {unit: scale for unit, scale in units.SIZE_UNITS.items() if unit == "B" or "i" in unit}
-_SIZE_JSON = WithJsonSchema(quantity(units.parse_size_bytes, units.SIZE_UNITS)[2].json_schema)
+SIZES = {unit: scale for unit, scale in units.SIZE_UNITS.items() if unit == "B" or "i" in unit}
+SIZE_JSON = WithJsonSchema(quantity(units.parse_size_bytes, units.SIZE_UNITS)[2].json_schema)
 
 Time = Annotated[int, *quantity(units.parse_time_ps, units.TIME_UNITS)]
 Rate = Annotated[int, *quantity(units.parse_rate_bps, units.RATE_UNITS)]
 Length = Annotated[int, *quantity(units.parse_length_mm, units.LENGTH_UNITS)]
-Size = Annotated[int, *quantity(units.parse_size_bytes, _SIZES), _SIZE_JSON]
-MessageSize = Annotated[int, *quantity(parse_message_bytes, _SIZES), _SIZE_JSON]
+Size = Annotated[int, *quantity(units.parse_size_bytes, SIZES), SIZE_JSON]
+DecimalSize = Annotated[
+    int,
+    *quantity(units.parse_size_bytes, units.SIZE_UNITS),
+    PlainSerializer(lambda value: shortest(value, units.SIZE_UNITS), return_type=str),
+]
+MessageSize = Annotated[int, *quantity(parse_message_bytes, SIZES), SIZE_JSON]
 PathMtu = Annotated[
     int,
-    *quantity(_parse_mtu, _SIZES),
+    *quantity(_parse_mtu, SIZES),
     WithJsonSchema({"enum": [f"{size}B" for size in MTUS] + ["1KiB", "2KiB", "4KiB"]}),
 ]
 Propagation = Annotated[int, *quantity(_parse_propagation, units.TIME_UNITS, suffix="/m")]

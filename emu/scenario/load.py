@@ -11,10 +11,11 @@ from emu.scenario import builtin
 from emu.scenario.check import Place, dotted, one_line, validate
 from emu.scenario.document import Document, parse_document, parse_value, read_file
 from emu.scenario.field import nearest, show
-from emu.scenario.model import Scenario
+from emu.scenario.model import Incast, PauseStorm, Scenario, Traffic, Victim
 from emu.scenario.origin import Origin
-from emu.scenario.profile import SECTIONS, Profile, is_path, load_profile, profile_names
+from emu.scenario.profile import SECTIONS, Profile, is_path, load_profile, profile_names, value_text
 from emu.scenario.provenance import Provenance
+from emu.scenario.victim import choose_pair
 
 
 def load(source: str | Path, settings: Sequence[str] = (), seed: int | None = None) -> Scenario:
@@ -66,7 +67,7 @@ def _resolve(
     profile = _profile(given, origin, folder)
     if profile is not None:
         _fill(given, profile)
-    scenario = validate(Scenario, given, origin.where)
+    scenario = _settle(validate(Scenario, given, origin.where), origin)
     assert profile is not None  # validation refuses a fabric without one
     return scenario.with_provenance(_provenance(scenario, profile)).with_origin(origin)
 
@@ -156,13 +157,32 @@ def _absolute(path: Path) -> str:
 
 
 def _fill(given: dict[str, Any], profile: Profile) -> None:
-    """Add the profile's values where the scenario gives none."""
+    """Add the profile's values where the scenario gives none, and to a group those that it does not change."""
     for section in SECTIONS:
         part: Any = given
         for step in section:
             part = part.setdefault(step, {}) if isinstance(part, dict) else None
-        if isinstance(part, dict):
-            part |= {key: value for key, value in profile.values(section).items() if key not in part}
+        for key, value in profile.values(section).items() if isinstance(part, dict) else ():
+            if key not in part:
+                part[key] = _copy(value)
+            elif isinstance(part[key], dict) and isinstance(value, Mapping):
+                part[key] = _copy(value) | part[key]
+
+
+def _settle(scenario: Scenario, origin: Origin) -> Scenario:
+    """Say what traffic leaves to be chosen: who the victim is, on which priority a storm comes."""
+    settled: list[Traffic] = []
+    for place, each in enumerate(scenario.traffic):
+        if isinstance(each, Victim) and each.pair is None:
+            incasts = (other for other in scenario.traffic if isinstance(other, Incast))
+            try:
+                each = each.replace(pair=choose_pair(scenario.fabric.topology, incasts))
+            except ScenarioError as error:
+                raise origin.mistake(str(error), ("traffic", place)) from None
+        elif isinstance(each, PauseStorm) and each.priority is None:
+            each = each.replace(priority=scenario.fabric.priority)
+        settled.append(each)
+    return scenario.replace(traffic=tuple(settled))
 
 
 def _provenance(scenario: Scenario, profile: Profile) -> dict[str, Provenance]:
@@ -176,6 +196,15 @@ def _provenance(scenario: Scenario, profile: Profile) -> dict[str, Provenance]:
         path = ".".join(map(str, place))
         same = value == usual
         found[path] = Provenance(
-            entry.kind if same else "scenario", entry.source if same else "set by the scenario", str(value)
+            entry.kind if same else "scenario", entry.source if same else _by_scenario(value, usual), value_text(value)
         )
     return found
+
+
+def _by_scenario(value: Any, usual: Any) -> str:
+    """What the scenario set: the whole, or some of a group whose others are the profile's."""
+    if isinstance(value, Mapping) and isinstance(usual, Mapping):
+        changed = [str(key) for key in value if value[key] != usual.get(key)]
+        if len(changed) < len(value):
+            return f"{', '.join(changed)} set by the scenario"
+    return "set by the scenario"

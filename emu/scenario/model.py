@@ -11,13 +11,14 @@ from emu.errors import ScenarioError
 from emu.scenario.capture import Capture, check_capture
 from emu.scenario.expect import Expectation
 from emu.scenario.fabric import Fabric
-from emu.scenario.field import Model, Name, NotYet, Time, nearest, refuse, show, whole
+from emu.scenario.field import Model, Name, NotYet, Time, refuse, show, whole
 from emu.scenario.graph import Graph, GraphLink
 from emu.scenario.host import Host, Nic
 from emu.scenario.origin import Origin
 from emu.scenario.provenance import Provenance
 from emu.scenario.topology import LeafSpine, Line
-from emu.scenario.traffic import AllToAll, Traffic, Write
+from emu.scenario.traffic import AllToAll, Incast, PauseStorm, Permutation, Poisson, Traffic, Victim, Write
+from emu.scenario.traffic_check import check_traffic
 
 __all__ = [
     "AllToAll",
@@ -26,13 +27,18 @@ __all__ = [
     "Graph",
     "GraphLink",
     "Host",
+    "Incast",
     "LeafSpine",
     "Line",
     "Nic",
+    "PauseStorm",
+    "Permutation",
+    "Poisson",
     "Provenance",
     "Run",
     "Scenario",
     "Traffic",
+    "Victim",
     "Write",
 ]
 
@@ -61,6 +67,13 @@ ExpectationText = Annotated[
     PlainSerializer(lambda expectation: expectation.text, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^.+(==|!=|<=|>=|<|>).+$"}),
 ]
+
+
+def _without_none(value: Any) -> Any:
+    """Without the keys that were not given; a word such as `none` is no None any more."""
+    if isinstance(value, dict):
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
+    return [_without_none(part) for part in value] if isinstance(value, list) else value
 
 
 class Scenario(Model):
@@ -102,7 +115,8 @@ class Scenario(Model):
 
     def resolved(self) -> dict[str, Any]:
         """As a file would have it, defaults filled in and quantities as text; loads again to an equal scenario."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        resolved: dict[str, Any] = _without_none(self.model_dump(mode="json", by_alias=True))
+        return resolved
 
     @model_validator(mode="after")
     def _check_links(self) -> Self:
@@ -110,13 +124,6 @@ class Scenario(Model):
         return self
 
     @model_validator(mode="after")
-    def _check_hosts(self) -> Self:
-        hosts = self.fabric.topology.host_names()
-        known = set(hosts)
-        for place, traffic in enumerate(self.traffic):
-            for number, pair in enumerate(traffic.pairs if isinstance(traffic, Write) else ()):
-                for side, host in enumerate(pair):
-                    if host not in known:
-                        reason = f"unknown host {show(host)}{nearest(host, hosts)}"
-                        raise refuse(reason, "traffic", place, "pairs", number, side)
+    def _check_traffic(self) -> Self:
+        check_traffic(self.fabric, self.traffic)
         return self

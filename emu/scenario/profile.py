@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from emu.errors import ScenarioError
 from emu.scenario.check import Place, validate
 from emu.scenario.document import Document, parse_document, read_file
-from emu.scenario.fabric import FabricValues
+from emu.scenario.fabric_values import FabricValues
 from emu.scenario.field import Model, Name, Text, choice, nearest, show
 from emu.scenario.host import Nic
 from emu.scenario.provenance import PROFILE_KINDS, Kind, Provenance
@@ -25,7 +25,7 @@ SECTIONS: Mapping[Place, type[Model]] = {("fabric",): FabricValues, ("host", "ni
 class Entry(Model):
     """One parameter of a profile file."""
 
-    value: str | int
+    value: Any  # text, a number, or a group of them: the fabric's or the NIC's model reads it
     source: Text
     kind: Annotated[Kind, *choice(*PROFILE_KINDS)]
 
@@ -69,9 +69,16 @@ class Profile:
     def provenance(self) -> dict[str, Provenance]:
         """Where each value comes from, by its dotted place."""
         return {
-            ".".join(map(str, place)): Provenance(entry.kind, entry.source, str(value))
+            ".".join(map(str, place)): Provenance(entry.kind, entry.source, value_text(value))
             for place, (entry, value) in self.resolved().items()
         }
+
+
+def value_text(value: Any) -> str:
+    """A value as a file would have it on one line: `{kmin: 800KB, kmax: 3200KB, pmax: 20%}`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {value_text(part)}" for key, part in value.items()) + "}"
+    return "[" + ", ".join(map(value_text, value)) + "]" if isinstance(value, (list, tuple)) else str(value)
 
 
 def profile_names() -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from emu.scenario.model import Scenario
 from emu.scenario.profile import SECTIONS
 
+GROUPS = ("Credits", "VlArbitration", "Pause", "Watchdog", "Ecn", "Cnp")  # a file may give some of their keys
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -18,7 +19,8 @@ def json_schema() -> dict[str, Any]:
     for name in ("Fabric", "Nic"):
         required = [key for key in definitions[name].get("required", []) if key not in from_profile]
         definitions[name]["required"] = required
-    definitions["Host"]["required"] = []
+    for name in ("Host", *GROUPS):
+        definitions[name]["required"] = []
     schema["required"] = [key for key in schema["required"] if key != "host"]
     for definition in [schema, *definitions.values()]:
         for key, field in definition["properties"].items():

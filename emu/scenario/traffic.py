@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from emu.scenario.field import MessageSize, Model, Name, Time, choice, kinds, refuse, show, whole
-
-Count = Annotated[int, *whole(1, 10**9)]
-QueuePairs = Annotated[int, *whole(1, 65_536)]
-Depth = Annotated[int, *whole(1, 32_768, "mlx5's longest send queue")]
-Op = Annotated[Literal["write"], *choice("write", later=("read", "send", "write_imm", "fetch_add", "cmp_swp"))]
-
-
-def _check_pair(pair: Any) -> Any:
-    if isinstance(pair, str) or not isinstance(pair, (list, tuple)) or len(pair) != 2:
-        raise refuse(f"{show(pair)} is no pair of hosts: write [h0, h1]")
-    if pair[0] == pair[1]:
-        raise refuse(f"{show(pair)}: a pair is two different hosts")
-    return pair
-
-
-def _check_pairs(pairs: Any) -> Any:
-    if isinstance(pairs, str) or not isinstance(pairs, (list, tuple)) or not pairs:
-        raise refuse(f"{show(pairs)} is no list of pairs: write [[h0, h1]]")
-    return pairs
-
-
-Pair = Annotated[tuple[Name, Name], BeforeValidator(_check_pair)]
+from emu.scenario.field import MessageSize, Model, Name, Time, kinds
+from emu.scenario.pairs import Pair, Pairs, Senders
+from emu.scenario.posting import Count, Depth, Op, Priority, QueuePairs
+from emu.scenario.share import Load
 
 
 class Write(Model):
     """RDMA WRITEs from the first to the second host of each pair: `count` messages on each of `qps` queue pairs."""
 
     kind: Literal["write"]
-    pairs: Annotated[tuple[Pair, ...], BeforeValidator(_check_pairs)]
+    pairs: Pairs
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
     qps: QueuePairs = 1
     depth: Depth = 1  # messages kept outstanding on each queue pair
     start_ps: Time = Field(default=0, alias="start")
+    stagger_ps: Time = Field(default=0, alias="stagger")  # the i-th pair starts i times this later
+    priority: Priority | None = None  # SL or 802.1p priority of its data; the fabric's unless given
 
 
 class AllToAll(Model):
@@ -53,9 +36,93 @@ class AllToAll(Model):
     op: Op = "write"
     qps: QueuePairs = 1
     start_ps: Time = Field(default=0, alias="start")
+    stagger_ps: Time = Field(default=0, alias="stagger")  # the i-th host
+    priority: Priority | None = None
 
 
-TRAFFIC: dict[str, type[Write] | type[AllToAll]] = {"write": Write, "all_to_all": AllToAll}
-LATER_TRAFFIC = ("incast", "permutation", "poisson", "victim", "pause_storm")
+class Incast(Model):
+    """Many hosts write to one: `senders` of them, the first ones in order, or those named."""
 
-Traffic = Annotated[Write | AllToAll, Field(discriminator="kind"), kinds(list(TRAFFIC), LATER_TRAFFIC)]
+    kind: Literal["incast"]
+    senders: Senders
+    receiver: Name
+    size_bytes: MessageSize = Field(alias="size")
+    count: Count = 1
+    op: Op = "write"
+    qps: QueuePairs = 1
+    depth: Depth = 1
+    start_ps: Time = Field(default=0, alias="start")
+    stagger_ps: Time = Field(default=0, alias="stagger")  # the i-th sender
+    priority: Priority | None = None
+
+    def sender_names(self, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """The senders among the fabric's hosts."""
+        if isinstance(self.senders, tuple):
+            return self.senders
+        return tuple(host for host in hosts if host != self.receiver)[: self.senders]
+
+
+class Permutation(Model):
+    """Every host writes to one other and is written to by one other, drawn from the seed."""
+
+    kind: Literal["permutation"]
+    size_bytes: MessageSize = Field(alias="size")
+    count: Count = 1
+    op: Op = "write"
+    qps: QueuePairs = 1
+    depth: Depth = 1
+    start_ps: Time = Field(default=0, alias="start")
+    stagger_ps: Time = Field(default=0, alias="stagger")  # the i-th host
+    priority: Priority | None = None
+
+
+class Poisson(Model):
+    """Each pair's first host posts at random times, whatever is outstanding, `load` of its link's rate on average."""
+
+    kind: Literal["poisson"]
+    pairs: Pairs
+    size_bytes: MessageSize = Field(alias="size")
+    load: Load  # in wire bytes, of a pair's queue pairs together
+    count: Count = 1
+    op: Op = "write"
+    qps: QueuePairs = 1
+    start_ps: Time = Field(default=0, alias="start")
+    priority: Priority | None = None
+
+
+class Victim(Model):
+    """One flow that shares with an incast of the scenario no host and no queue's end, only a link that is held up."""
+
+    kind: Literal["victim"]
+    pair: Pair | None = None  # chosen by emu/scenario/victim.py unless given
+    size_bytes: MessageSize = Field(alias="size")
+    count: Count = 1
+    op: Op = "write"
+    depth: Depth = 1
+    start_ps: Time = Field(default=0, alias="start")
+    priority: Priority | None = None
+
+
+class PauseStorm(Model):
+    """A broken NIC pauses its switch on one priority for `duration`; it sends no messages, and holds up no end."""
+
+    kind: Literal["pause_storm"]
+    host: Name
+    duration_ps: Time = Field(alias="duration")
+    start_ps: Time = Field(default=0, alias="start")
+    priority: Priority | None = None
+
+
+AnyKind = Write | AllToAll | Incast | Permutation | Poisson | Victim | PauseStorm
+TRAFFIC: dict[str, type[AnyKind]] = {
+    "write": Write,
+    "all_to_all": AllToAll,
+    "incast": Incast,
+    "permutation": Permutation,
+    "poisson": Poisson,
+    "victim": Victim,
+    "pause_storm": PauseStorm,
+}
+LATER_TRAFFIC = ()
+
+Traffic = Annotated[AnyKind, Field(discriminator="kind"), kinds(list(TRAFFIC), LATER_TRAFFIC)]

@@ -46,6 +46,7 @@ class Responder:
         "_region",
         "failed",
         "message_done",
+        "received_bytes",
     )
 
     def __init__(self, memory: MemoryTable, path_mtu_bytes: int, first_psn: int = 0) -> None:
@@ -59,6 +60,7 @@ class Responder:
         self._left_bytes = 0
         self.failed = False
         self.message_done = False
+        self.received_bytes = 0  # of payload, taken in order
 
     def on_request(self, frame: Frame) -> Answer | None:
         """Take a request frame; returns the acknowledgement owed for it, if any."""
@@ -74,6 +76,7 @@ class Responder:
             self.failed = True
             return (psn, refusal, self._msn)
         self._expected += 1
+        self.received_bytes += len(frame.payload)
         if _PLACE[frame.opcode] & _ENDS:
             self._msn = (self._msn + 1) & MSN_MASK
             self.message_done = True

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from emu.errors import WireError
-from emu.frame import Frame, Framing
+from emu.frame import ControlFrame, Frame, Framing
+from emu.framing.control import ControlFraming
 
+LINK_CONTROL = ControlFraming()
 CANDIDATES = 8  # frames lost in a row before a changed one: more than these and it counts as foreign
 
 
@@ -36,7 +38,8 @@ def nearest(frames: Iterable[Frame], data: bytes) -> int | None:
 def as_changed(frame: Frame, data: bytes, framing: Framing) -> Frame:
     """The frame as its changed bytes say: parsed anew if its ICRC is right, else the old one marked bad."""
     try:
-        changed = framing.decode(data)
+        own = frame.envelope.framing  # of a link's own frame another than the wire's
+        changed = (own if isinstance(frame, ControlFrame) else framing).decode(data)
     except WireError:
         changed = copy.copy(frame)
         changed.bad = True
@@ -44,6 +47,14 @@ def as_changed(frame: Frame, data: bytes, framing: Framing) -> Frame:
         _take_over(changed, frame)
     changed.data = data
     return changed
+
+
+def decode_either(data: bytes, framing: Framing) -> Frame:
+    """The frame of a stranger: of the network, or of a link's flow control. Raises WireError for neither."""
+    try:
+        return framing.decode(data)
+    except WireError:
+        return LINK_CONTROL.decode(data)
 
 
 def _take_over(changed: Frame, frame: Frame) -> None:
@@ -55,5 +66,5 @@ def _take_over(changed: Frame, frame: Frame) -> None:
     changed.hop = frame.hop
     changed.parts = frame.parts
     changed.eligible_ps = frame.eligible_ps
-    changed.busy_mark_ps = frame.busy_mark_ps
-    changed.control_mark_ps = frame.control_mark_ps
+    changed.waits_mark = frame.waits_mark
+    changed.ingress = frame.ingress

@@ -10,7 +10,7 @@ from time import monotonic
 
 from emu.errors import InvariantBroken, WireError
 from emu.frame import Frame, Framing
-from emu.wire.likeness import as_changed, nearest
+from emu.wire.likeness import as_changed, decode_either, nearest
 from emu.wire.packet_socket import LARGEST_READ_BYTES, dropped_frames, wait_for_frame
 from emu.wire.patience import Patience
 from emu.wire.refusal import reason_of
@@ -29,6 +29,7 @@ class VethWire:
     __slots__ = (
         "_arrived",
         "_burst",
+        "_early",
         "_missing",
         "_patience",
         "_read_into",
@@ -74,6 +75,7 @@ class VethWire:
         self._read_into = receiver.recv_into
         self.in_flight: deque[Frame] = deque()  # taken by the kernel, and not seen to come out yet
         self._arrived: deque[bytes] = deque()  # read before they were due
+        self._early: dict[Frame, Frame | None] = {}  # what became of frames that a younger one was due before
         self._missing: deque[int] = deque(maxlen=KNOWN_MISSING)  # hashes of those given up lately
         self._patience = Patience()
         # A socket of stock size holds 24 to 48 frames of 4 KiB, so never let ours fill more than a quarter.
@@ -121,12 +123,14 @@ class VethWire:
     def receive(self, frame: Frame) -> Frame | None:
         """The frame that is due, as its bytes came out: itself, parsed anew if changed, or None if lost.
 
-        Raises InvariantBroken if frames are asked for in another order than they were sent.
+        A switch acts on a frame a hop latency after its first bit, on flow control at its last bit, so a control frame
+        may be due before data that was sent before it: the kernel delivers in order, so the data is looked at first.
         """
         if frame not in self.in_flight:
-            return frame  # it came as it was sent
-        if frame is not self.in_flight[0]:
-            raise InvariantBroken(f"wire {self.name}: a frame is due that is not the oldest in flight")
+            return self._early.pop(frame, frame)  # if not early, it came as it was sent
+        while frame is not self.in_flight[0]:
+            oldest = self.in_flight[0]
+            self._early[oldest] = self._resolve(oldest)
         arrived = self._resolve(frame)
         if not self.in_flight:  # what is left is nobody's, and would keep the next frames from crossing at once
             self._judge_strangers()
@@ -281,7 +285,7 @@ class VethWire:
         if self.on_foreign is None:
             return
         try:
-            frame = self.framing.decode(data)
+            frame = decode_either(data, self.framing)
         except WireError:
             return
         frame.data = data

@@ -110,6 +110,78 @@ CASES = {
     "words": (GOOD, "just words", ":1: ", "at top level"),
     "half a file": (GOOD, GOOD[:-20], ":13: not YAML", ""),
 }
+HOP = "hop_latency: 300ns"
+ROCE = "framing: rocev2\n  framing_overhead: 20B\n"
+CASES |= {
+    "Kmin > Kmax": (
+        HOP,
+        "ecn: {kmin: 2KB, kmax: 1KB, pmax: 1%}",
+        ":4: fabric.ecn.kmin: 2000B lies above kmax",
+        "1000B",
+    ),
+    "Pmax": (HOP, "ecn: {kmin: 1KB, kmax: 2KB, pmax: 101%}", ":4: fabric.ecn.pmax: '101%' is out of", "0 to 100%"),
+    "alpha 0": (HOP, "alpha: 0", ":4: fabric.alpha: 0 is out of range", "above 0"),
+    "alpha below 0": (HOP, "alpha: -1/8", ":4: fabric.alpha: '-1/8' is no share of 0 or more", "1/8"),
+    "XON > XOFF": (HOP, "xoff: 1KB\n  xon: 2KB", ":5: fabric.xon: 2000B lies above xoff, 1000B", "0B to xoff"),
+    "headroom": (
+        HOP,
+        "buffer: 1MB\n  headroom: 2MB",
+        ":5: fabric.headroom: 2000000B is larger than the buffer",
+        "1000000B",
+    ),
+    "one queue": (
+        HOP,
+        f"{ROCE}  lossless: [3, 4]\n  priority_to_queue: {{4: 3}}",
+        ":6: fabric.lossless: lossless priorities 3 and 4 share queue 3",
+        "a queue for each",
+    ),
+    "DSCP 64": (HOP, "dscp: 64", ":4: fabric.dscp: 64 is out of range", "0 to 63"),
+    "CNP's DSCP 64": (HOP, "cnp: {dscp: 64}", ":4: fabric.cnp.dscp: 64 is out of range", "0 to 63"),
+    "DSCP 64 in the map": (HOP, "dscp_to_priority: {64: 3}", ":4: fabric.dscp_to_priority.64: DSCP 64", "0 to 63"),
+    "quanta 65536": (HOP, "pause: {quanta: 65536}", ":4: fabric.pause.quanta: 65536 is out of range", "1 to 65535"),
+    "window below a frame": (
+        HOP,
+        "flow_control: credits\n  credit_blocks: 64",
+        ":5: fabric.credit_blocks: 64 blocks of 64 bytes never let a frame",
+        "65 to 2048",
+    ),
+    "PFC on InfiniBand": (
+        HOP,
+        "flow_control: pfc",
+        ":4: fabric.flow_control: pfc goes with framing rocev2",
+        "none, credits",
+    ),
+    "credits on Ethernet": (
+        HOP,
+        f"{ROCE}  flow_control: credits",
+        ":6: fabric.flow_control: credits goes with framing native",
+        "none, pfc",
+    ),
+    "control without marks": (
+        HOP,
+        "congestion_control: ib_cca",
+        ":4: fabric.congestion_control: ib_cca acts on",
+        "set ecn",
+    ),
+    "storm without PFC": (
+        "{kind: write, pairs: [[h0, h1]], size: 4KiB}",
+        "{kind: pause_storm, host: h0, duration: 1ms}",
+        ":13: traffic.0.kind: a pause_storm takes pause frames",
+        "pfc",
+    ),
+    "too many senders": (
+        "{kind: write, pairs: [[h0, h1]], size: 4KiB}",
+        "{kind: incast, senders: 2, receiver: h0, size: 1B}",
+        ":13: traffic.0.senders: 2 senders; besides the receiver there are 1 hosts",
+        "1 to 1",
+    ),
+    "no incast": (
+        "{kind: write, pairs: [[h0, h1]], size: 4KiB}",
+        "{kind: victim, size: 1B}",
+        ":13: traffic.0: there is no incast to be a victim of",
+        "give the pair",
+    ),
+}
 OPTIONS = ("--out", "out", "--capture", "cap.pcapng")
 
 

@@ -120,5 +120,5 @@ def test_counts() -> None:
     port.enqueue(control_frame())
     engine.run()
     assert (port.data_frames, port.control_frames) == (1, 1)
-    assert port.control_ps == ACK_SER_PS
+    assert port.busy_ps == SER_PS + ACK_SER_PS
     assert port.tx_bytes == (SER_PS + ACK_SER_PS) // 20

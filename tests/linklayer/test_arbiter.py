@@ -164,7 +164,7 @@ def test_while_all_have_frames_each_vl_gets_its_share(weights: list[int], blocks
 
 
 def test_sources_take_turns_and_each_keeps_its_order() -> None:
-    queue = RoundRobinQueue[str](3)
+    queue = RoundRobinQueue[str]()
     assert not queue
     for source, item in ((0, "a1"), (0, "a2"), (0, "a3"), (2, "c1"), (1, "b1")):
         queue.push(source, item)
@@ -178,7 +178,7 @@ def test_sources_take_turns_and_each_keeps_its_order() -> None:
 
 @given(st.lists(st.integers(0, 4), max_size=100))
 def test_what_is_pushed_comes_out_once_in_its_sources_order(sources: list[int]) -> None:
-    queue = RoundRobinQueue[tuple[int, int]](5)
+    queue = RoundRobinQueue[tuple[int, int]]()
     for number, source in enumerate(sources):
         queue.push(source, (source, number))
     out = []

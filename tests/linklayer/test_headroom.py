@@ -17,6 +17,7 @@ from emu.linklayer.buffer import SwitchMemory
 from emu.linklayer.headroom import (
     HeadroomConfig,
     VendorConfig,
+    headroom_bytes,
     mixed_bytes,
     response_limit_ps,
     response_quanta,
@@ -40,6 +41,20 @@ TABLE = {  # rate in Gb/s: XOFF headroom for cables of 5, 40 and 300 m; MTU 9100
 def test_the_vendors_table(rate: int) -> None:
     base = VendorConfig(rate_bps=rate * G, cable_mm=0, mtu_bytes=9100, port_mtu_bytes=9100)
     assert tuple(vendor_bytes(replace(base, cable_mm=metres * 1000)) for metres in (5, 40, 300)) == TABLE[rate]
+
+
+@pytest.mark.parametrize("rate", TABLE)
+def test_headroom_by_name(rate: int) -> None:
+    link = HeadroomConfig(
+        rate_bps=rate * G, propagation_ps=25_000, frame_bytes=9080, wire_bytes=9100, reverse_wire_bytes=9100
+    )
+    vendor = VendorConfig(rate_bps=rate * G, cable_mm=5000, mtu_bytes=9100, port_mtu_bytes=9100)
+    assert headroom_bytes("vendor", link, vendor) == TABLE[rate][0]
+    assert headroom_bytes("tight", link, vendor) == tight_bytes(link)
+    assert headroom_bytes("mixed", link, vendor) == mixed_bytes(link)
+    assert headroom_bytes(4711, link, vendor) == 4711
+    with pytest.raises(ScenarioError):
+        headroom_bytes("loose", link, vendor)
 
 
 def test_the_vendors_other_terms() -> None:

@@ -13,9 +13,12 @@ import pytest
 
 from emu.errors import MachineError, ScenarioError
 from emu.lab import registry
+from emu.measure.series import Sample
 from emu.report.folder import ResultFolder
 from emu.run import Options, run
 from emu.scenario.load import load
+
+FILES = ["messages.csv", "queues.csv", "result.json"]
 
 
 def write(path: Path, *, force: bool = False) -> None:
@@ -54,7 +57,7 @@ def test_force_replaces_a_result_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="exists already"):
         write(out)
     write(out, force=True)
-    assert sorted(path.name for path in out.iterdir()) == ["messages.csv", "result.json"]
+    assert sorted(path.name for path in out.iterdir()) == FILES
     (out / "thesis.tex").touch()
     with pytest.raises(ScenarioError, match=r"holds what no run wrote \(thesis.tex\)"):
         write(out, force=True)
@@ -95,19 +98,26 @@ def test_a_signal_while_it_is_put_away_waits(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO])
-def test_a_message_that_finds_no_room_costs_neither_the_run_nor_its_result(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("file", "table"), [("messages.csv", "_messages"), ("queues.csv", "_queues")])
+def test_a_row_that_finds_no_room_costs_neither_the_run_nor_its_result(
+    file: str, table: str, number: int, tmp_path: Path
+) -> None:
     class Full:
         def writerow(self, row: object) -> None:
             raise OSError(number, os.strerror(number))
 
     with ResultFolder(tmp_path / "out", force=False) as folder:
-        folder._writer = Full()
-        result = run(load("hello"), Options(wire="memory", on_message=folder.on_message))
+        getattr(folder, table)._writer = Full()
+        options = Options(wire="memory", on_message=folder.on_message, on_sample=folder.on_sample)
+        result = run(load("hello"), options)
         assert result["complete"] is True
-        assert str(folder.settle()).startswith(f"messages.csv ends early: {os.strerror(number)}; ")
+        (line,) = folder.settle()
+        assert line.startswith(f"{file} ends early: {os.strerror(number)}; ")
         folder.finish(result)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["messages.csv", "result.json"]
-    assert len((tmp_path / "out/messages.csv").read_text().splitlines()) == 1
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    lengths = {name: len((tmp_path / "out" / name).read_text().splitlines()) for name in FILES[:2]}
+    assert lengths[file] == 1
+    assert all(length > 1 for name, length in lengths.items() if name != file)
 
 
 def test_what_cannot_be_begun_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,3 +151,15 @@ def test_messages_are_rows_that_add_up(tmp_path: Path) -> None:
         assert float(row["latency_ns"]) == result["messages"]["latency_ns"]["max"]
         assert float(row["delivered_ns"]) - float(row["posted_ns"]) == pytest.approx(float(row["latency_ns"]), abs=1e-6)
         assert sum(float(row[f"{part}_ns"]) for part in parts) == pytest.approx(float(row["latency_ns"]), abs=1e-6)
+
+
+def test_samples_are_rows_in_nanoseconds(tmp_path: Path) -> None:
+    with ResultFolder(tmp_path / "out", force=False) as folder:
+        folder.on_sample(Sample(1_500, "queue_bytes", "leaf0-h0", 3, 4194))
+        folder.on_sample(Sample(2_000, "tx_bytes", "leaf0-h0", -1, 9))
+        folder.finish({})
+    assert (tmp_path / "out/queues.csv").read_text().splitlines() == [
+        "time_ns,series,name,lane,value",
+        "1.5,queue_bytes,leaf0-h0,3,4194",
+        "2.0,tx_bytes,leaf0-h0,,9",
+    ]

@@ -68,6 +68,46 @@ def test_what_went_wrong_is_said(result: dict[str, Any]) -> None:
     assert shortfall(result | {"interrupted": True}).startswith("interrupted, ")
 
 
+def test_a_lossless_drop_and_a_deadlock_stand_out(result: dict[str, Any]) -> None:
+    loud = "LOSSLESS DROP: 3 frames of a lossless class were dropped at leaf0 (ingress spine0-leaf0, priority 3)"
+    result["warnings"] = [loud, "another matter"]
+    result["deadlock"] = {"possible": [], "detected": [["a-b", "b-c", "c-a"]], "at_ns": 1500.0}
+    lines = summary(result).splitlines()
+    place = lines.index(f"!!  {loud}")
+    assert place < 8
+    assert lines[place + 1] == "!!  DEADLOCK at 1.500 us: a-b -> b-c -> c-a -> a-b"
+    assert set(lines[place - 1]) == set(lines[place + 2]) == {"!"}
+    assert sum(loud in line for line in lines) == 1
+    assert "  warning: another matter" in lines
+
+
+def test_what_the_p99_message_waited_for_and_how_fair_it_was_are_said(result: dict[str, Any]) -> None:
+    text = summary(result)
+    assert f"  {result['p99']['sentence']}\n" in text
+    assert f"  Fairness (Jain) {result['fairness']['jain']:.3f} over 12 flows, from 0 ns to " in text
+    result["fairness"] = {"jain": 0.7, "window_ns": [0.0, 2000.0], "sentence": "Some got more than others"}
+    result["deadlock"]["possible"] = [["a-b", "b-a"]]
+    text = summary(result)
+    assert "Fairness (Jain) 0.700 over 12 flows, from 0 ns to 2.000 us.\n  Some got more than others.\n" in text
+    assert "a deadlock is possible: a-b -> b-a -> a-b" in text
+
+
+def test_flows_that_were_never_all_active_have_no_fairness(result: dict[str, Any]) -> None:
+    result["fairness"] = {"jain": None, "window_ns": [], "sentence": ""}
+    for flow in result["flows"]:
+        flow["window_bytes"] = None
+    assert "Fairness (Jain): none, as there was no moment" in summary(result)
+
+
+def test_pauses_credits_and_marks_have_columns_where_there_were_any(result: dict[str, Any]) -> None:
+    assert "paused" not in summary(result)
+    result["links"][-1] |= {"utilization": 0.99, "paused_ns": 1500.0, "ecn_marked": 7}
+    lines = summary(result).splitlines()
+    (head,) = (number for number, line in enumerate(lines) if "busiest links" in line)
+    assert lines[head].split()[-2:] == ["paused", "marked"]
+    assert lines[head + 1].endswith(" 1.500 us       7")
+
+
 def test_a_run_without_messages_has_a_text() -> None:
     result = run(load("hello", ["run.until=1ns", "expect=[]"]), Options(wire="memory"))
     assert "0 messages completed of 1 posted" in summary(result)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from emu.devices.lane import Lane
 from emu.devices.nic import Nic
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
@@ -134,13 +135,13 @@ class Eater:
         _, port = fabric.links["leaf1-h3"]
         start = port.start
 
-        def start_or_lose(frame: Frame) -> None:
+        def start_or_lose(frame: Frame, lane: Lane) -> None:
             self.seen += 1
             frame.bad = frame.bad or self.seen - 1 in self.lost
-            start(frame)
+            start(frame, lane)
 
         port_class = type(port)
-        eating = type("Eating", (port_class,), {"__slots__": (), "start": lambda _, frame: start_or_lose(frame)})
+        eating = type("Eating", (port_class,), {"__slots__": (), "start": lambda _, *given: start_or_lose(*given)})
         port.__class__ = eating
 
 

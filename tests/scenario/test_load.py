@@ -120,8 +120,8 @@ def test_crlf_and_bom_are_taken(tmp_path: Path) -> None:
 def test_words_are_yaml_1_2(tmp_path: Path) -> None:
     for word in ("on", "off", "yes", "no", "2024-01-01", "1:30", "0x", "1_000"):
         assert parse(TEXT, settings=[f"name={word}"]).name == word
-    assert parse(TEXT, settings=["traffic.0.count=0o17"]).traffic[0].count == 15
-    assert parse(TEXT, settings=["traffic.0.count=010"]).traffic[0].count == 10
+    assert parse(TEXT, settings=["traffic.0.count=0o17"]).resolved()["traffic"][0]["count"] == 15
+    assert parse(TEXT, settings=["traffic.0.count=010"]).resolved()["traffic"][0]["count"] == 10
 
 
 def test_a_profile_beside_the_scenario_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

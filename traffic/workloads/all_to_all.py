@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from emu.scenario.traffic import AllToAll
-from traffic.workloads.cluster import SHIFT_BYTES, SHIFTS, Cluster, write_all
+from traffic.workloads.cluster import SHIFT_BYTES, SHIFTS, Cluster
+from traffic.workloads.posting import launch
 
 PART_STEP_BYTES = 64  # parts start this far apart, so that each peer gets other bytes
 
@@ -13,10 +14,16 @@ def start(cluster: Cluster, model: AllToAll) -> None:
     hosts = list(cluster.contexts)
     for place, source in enumerate(hosts):
         cluster.source(source, model.size_bytes + len(hosts) * PART_STEP_BYTES + SHIFTS * SHIFT_BYTES)
+        start_ps = model.start_ps + place * model.stagger_ps
         for step in range(1, len(hosts)):
             destination = hosts[(place + step) % len(hosts)]
             for _ in range(model.qps):
-                channel = cluster.connect(source, destination, model.size_bytes, offset=step * PART_STEP_BYTES)
-                cluster.engine.spawn(
-                    write_all(cluster.engine, channel, count=model.count, depth=1, start_ps=model.start_ps)
+                channel = cluster.connect(
+                    source,
+                    destination,
+                    model.size_bytes,
+                    offset=step * PART_STEP_BYTES,
+                    priority=model.priority,
+                    kind=model.kind,
                 )
+                launch(cluster, channel, count=model.count, depth=1, start_ps=start_ps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,12 @@ class Cluster:
     memory_bytes: int = field(default_factory=available_memory_bytes)  # what buffers may take
     _domains: dict[str, PD] = field(init=False, default_factory=dict)
     _sources: dict[str, MR] = field(init=False, default_factory=dict)
+    _places: Counter[str] = field(init=False, default_factory=Counter)
+
+    def numbers(self, kind: str) -> str:
+        """The purpose of random numbers for the next traffic of a kind: `permutation/0`, then `permutation/1`."""
+        self._places[kind] += 1
+        return f"{kind}/{self._places[kind] - 1}"
 
     def domain(self, host: str) -> PD:
         """The host's protection domain."""
@@ -54,15 +61,27 @@ class Cluster:
                 region.buffer[start : start + TILE_BYTES] = tile[: length - start]
         return region
 
-    def connect(self, source: str, destination: str, length: int, offset: int = 0, depth: int = 1) -> Channel:
+    def connect(
+        self,
+        source: str,
+        destination: str,
+        length: int,
+        *,
+        offset: int = 0,
+        depth: int = 1,
+        priority: int | None = None,
+        kind: str = "write",
+    ) -> Channel:
         """A connected queue pair that writes `length` bytes at a time from about `offset` of the source.
 
-        At the destination there is room for `depth` messages side by side, within ROOM_BYTES.
+        At the destination there is room for `depth` messages side by side, within ROOM_BYTES. `priority`: the SL or
+        802.1p priority of its data, the fabric's unless given; `kind`: which traffic it belongs to.
         """
         sender, receiver = self.domain(source), self.domain(destination)
         cq = self.contexts[source].create_cq(depth)
-        qp = sender.create_qp(cq, depth)
-        qp.connect(receiver.create_qp(self.contexts[destination].create_cq(1)))
+        qp = sender.create_qp(cq, depth, kind=kind, priority=priority)
+        answers = self.contexts[destination].create_cq(1)
+        qp.connect(receiver.create_qp(answers, kind=kind, priority=priority))
         slots = max(1, min(depth, ROOM_BYTES // max(length, 1)))
         target = self._register(destination, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         return Channel(
@@ -113,19 +132,3 @@ class Channel:
 
     def _to(self, number: int) -> int:
         return self.target.addr + number % self.slots * self.length
-
-
-async def write_all(engine: Engine, channel: Channel, *, count: int, depth: int, start_ps: int) -> None:
-    """Send `count` WRITEs, `depth` of them outstanding, and check each in memory; stops at the first that fails."""
-    if start_ps > engine.now_ps:
-        await engine.sleep(start_ps - engine.now_ps)
-    done = failed = 0
-    while done + failed < channel.posted or (channel.posted < count and not failed):
-        while channel.posted < count and not failed and channel.posted - done < depth:
-            channel.post_write()
-        completion = await channel.cq.next()
-        if completion.status:
-            failed += 1
-        else:
-            channel.verify(completion.wr_id)
-            done += 1

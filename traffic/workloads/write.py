@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from emu.scenario.traffic import Write
-from traffic.workloads.cluster import Cluster, write_all
+from traffic.workloads.cluster import Cluster
+from traffic.workloads.posting import launch
 
 
 def start(cluster: Cluster, model: Write) -> None:
     """Connect every pair and start its coroutine, one a queue pair."""
-    for source, destination in model.pairs:
+    for place, (source, destination) in enumerate(model.pairs):
+        start_ps = model.start_ps + place * model.stagger_ps
         for _ in range(model.qps):
-            channel = cluster.connect(source, destination, model.size_bytes, depth=model.depth)
-            cluster.engine.spawn(
-                write_all(cluster.engine, channel, count=model.count, depth=model.depth, start_ps=model.start_ps)
+            channel = cluster.connect(
+                source, destination, model.size_bytes, depth=model.depth, priority=model.priority, kind=model.kind
             )
+            launch(cluster, channel, count=model.count, depth=model.depth, start_ps=start_ps)

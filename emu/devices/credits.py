@@ -1,0 +1,232 @@
+"""InfiniBand's credits at one end of a link: what came in here and may come, what may leave here, and the FCPs between.
+
+The counts of what came in advance as the node acts on a frame, one hop latency after its first bit (a NIC: at its last
+bit), and so do the peer's counts in FCPs. No limit that leaves here is another by that, as no window is wider than 2048
+blocks; only a peer that holds less than the largest frame's cost is told that much later (docs/timing.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappush
+from typing import Any
+
+from emu.devices.ingress import Beside, Forwarder, Ingress
+from emu.engine import URGENT, Engine, Timer
+from emu.frame import ControlFrame, Frame
+from emu.framing.control import FCP_INITIALISE, FCP_NORMAL, Fcp, control_frame
+from emu.linklayer.credits import (
+    BLOCK_BYTES,
+    CreditConfig,
+    CreditReceiver,
+    CreditSender,
+    check_credits,
+)
+
+_MASK = 0xFFF
+_WINDOW = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditLink:
+    """What both ends of a link with credits have in common."""
+
+    config: CreditConfig
+    vls: int
+    framing_overhead_bytes: int  # of a frame's wire bytes, what is not LRH to VCRC
+    refresh_ps: int | None  # after so long an FCP leaves anyway; None: never
+    fcp_wire_bytes: int
+
+
+class LinkCredits(Ingress):
+    """One end: for each VL a sender, for what leaves by the port beside, and a receiver, for what comes in."""
+
+    __slots__ = (
+        "_act_later_ps",
+        "_counted",
+        "_due",
+        "_is_silent",
+        "_last_fcp_ps",
+        "_link",
+        "_lost",
+        "_mac",
+        "_receive",
+        "_receive_ps",
+        "_refresh",
+        "_round_up",
+        "_sent",
+        "_switch",
+        "has_lost",
+        "peer",
+        "receivers",
+        "senders",
+    )
+
+    grants_credits = True
+
+    def __init__(self, engine: Engine, number: int, port: Beside, link: CreditLink, mac: int) -> None:
+        super().__init__(engine, number, port)
+        self._link = link
+        self._mac = mac
+        self._round_up = BLOCK_BYTES - 1 - link.framing_overhead_bytes
+        self._due = 0  # bit n: an FCP of VL n should leave
+        self._is_silent = [False] * link.vls  # whether the last FCP of a VL was lost
+        self._last_fcp_ps = 0
+        self._refresh = Timer(engine, self._on_refresh)
+        self._sent = [0] * link.vls  # blocks, for the books
+        self._lost = [0] * link.vls  # of them, on the link
+        self._counted = [0] * link.vls  # blocks that came in
+        self._switch: Forwarder | None = None
+        self._receive: Callable[[Frame], object] = self.release  # never called before `end_at`
+        self._receive_ps = 0
+        self._act_later_ps = 0  # from an FCP's last bit in until what it says of what left before it is held true
+        self.has_lost = False  # whether the peer may not have been told yet of frames that were lost
+        self.peer: LinkCredits | None = None
+        self.senders = tuple(CreditSender() for _ in range(link.vls))
+        self.receivers = tuple(CreditReceiver(link.config) for _ in range(link.vls))
+
+    def lead_to(self, switch: Forwarder, hop_latency_ps: int) -> None:
+        """This end is a switch's, which counts a frame as it acts on it."""
+        self._switch, self._act_later_ps = switch, hop_latency_ps
+
+    def end_at(self, receive: Callable[[Frame], object], receive_ps: int) -> None:
+        """This end is a NIC's, which counts a frame at its last bit and takes it `receive_ps` later."""
+        self._receive, self._receive_ps = receive, receive_ps
+
+    def initialise(self) -> None:
+        """The link comes up: an FCP for each VL, before the clock starts."""
+        for vl in range(self._link.vls):
+            self.port.credit_frames += 1
+            self.port.hand_over(self._fcp(vl, FCP_INITIALISE), 0)
+
+    def blocks_of(self, frame: Frame) -> int:
+        """What a frame costs."""
+        return frame.wire_bytes + self._round_up >> 6
+
+    def may_start(self, frame: Frame) -> bool:
+        sender = self.senders[frame.envelope.lane]
+        return sender.fccl - sender.fctbs - (frame.wire_bytes + self._round_up >> 6) & _MASK <= _WINDOW
+
+    def started(self, frame: Frame) -> None:
+        vl = frame.envelope.lane
+        blocks = frame.wire_bytes + self._round_up >> 6
+        sender = self.senders[vl]
+        sender.fctbs = sender.fctbs + blocks & _MASK
+        self._sent[vl] += blocks
+
+    def arrive(self, frame: Frame) -> None:
+        """A frame comes out of the switch's pipeline."""
+        self._count_in(frame)
+        if self._switch is not None:
+            self._switch.receive(frame)
+
+    def take(self, frame: Frame) -> None:
+        """The last bit of a frame is in at the NIC, which sinks all that comes: it leaves the buffer at once."""
+        self._count_in(frame)
+        self.release(frame)
+        engine = self._engine
+        heappush(engine.queue, (engine.now_ps + self._receive_ps, engine.tick(), self._receive, frame))
+
+    def _count_in(self, frame: Frame) -> None:
+        vl = frame.envelope.lane
+        blocks = frame.wire_bytes + self._round_up >> 6
+        self._counted[vl] += blocks
+        if self.receivers[vl].first_bit_in(blocks):
+            self._ask(vl)
+
+    def release(self, frame: Frame) -> None:
+        vl = frame.envelope.lane
+        if self.receivers[vl].last_bit_out(frame.wire_bytes + self._round_up >> 6):
+            self._ask(vl)
+        elif not self._refresh.running:
+            self._start_refresh()
+
+    def lost(self, frame: Frame) -> None:
+        if isinstance(frame, ControlFrame):
+            self._is_silent[frame.control.vl] = True
+        else:
+            self._lost[frame.envelope.lane] += self.blocks_of(frame)
+            self.has_lost = True
+        self._start_refresh()
+
+    @property
+    def is_due(self) -> bool:
+        return self._due != 0
+
+    def control_frame(self) -> ControlFrame:
+        vl = (self._due & -self._due).bit_length() - 1
+        self._count_idle_refreshes()
+        self._last_fcp_ps = self._engine.now_ps
+        self.port.credit_frames += 1
+        return self._fcp(vl, FCP_NORMAL)
+
+    def on_control(self, control: Any) -> None:
+        if not isinstance(control, Fcp) or control.op > FCP_INITIALISE or control.vl >= self._link.vls:
+            return
+        moved = self.senders[control.vl].on_fcp(control.fccl)
+        self.check(control.vl)
+        if self.peer is not None and self.peer.has_lost:
+            # Counts of what left must meet the counts of what came in at the same instant, before what left later.
+            when_ps = self._engine.now_ps + self._act_later_ps
+            heappush(self._engine.queue, (when_ps, self._engine.tick() + URGENT, self._heal, control))
+        if moved:
+            self.port.recheck()
+
+    def check(self, vl: int) -> None:
+        """Hold the books of both ends against each other, for what leaves here. Raises InvariantBroken."""
+        if self.peer is not None:
+            on_wire = self._sent[vl] - self._lost[vl] - self.peer._counted[vl]
+            check_credits(self.senders[vl], self.peer.receivers[vl], on_wire, self._lost[vl])
+
+    def available_blocks(self, vl: int) -> int:
+        """What may still leave here on a VL."""
+        return self.senders[vl].available_blocks
+
+    def settle(self) -> None:
+        """The run is over: count the refreshes up to now that nobody saw, and check the books."""
+        self._count_idle_refreshes()
+        for vl in range(self._link.vls):
+            self.check(vl)
+
+    def _fcp(self, vl: int, op: int) -> ControlFrame:
+        self._due &= ~(1 << vl)
+        self._is_silent[vl] = False
+        fccl = self.receivers[vl].fcp_out()
+        fctbs = self.senders[vl].fctbs
+        return control_frame(Fcp(op, vl, fctbs, fccl, self._mac, self._link.fcp_wire_bytes))
+
+    def _ask(self, vl: int) -> None:
+        self._due |= 1 << vl
+        self.port.kick()
+
+    def _heal(self, fcp: Fcp) -> None:
+        """Take the peer's count: what was lost on the way is granted again."""
+        if self.receivers[fcp.vl].on_fcp(fcp.fctbs):
+            self._ask(fcp.vl)
+        elif self.receivers[fcp.vl].has_news:
+            self._start_refresh()
+
+    def _start_refresh(self) -> None:
+        """An FCP leaves at the next regular moment, since it would tell something new."""
+        refresh_ps = self._link.refresh_ps
+        if refresh_ps is not None:
+            since_ps = self._engine.now_ps - self._last_fcp_ps
+            self._refresh.start(self._last_fcp_ps + (since_ps // refresh_ps + 1) * refresh_ps)
+
+    def _on_refresh(self) -> None:
+        for vl, receiver in enumerate(self.receivers):
+            if receiver.has_news or self._is_silent[vl] or self.has_lost:
+                self._due |= 1 << vl
+        self.has_lost = any(self._unhealed(vl) for vl in range(self._link.vls))
+        if self._due:
+            self.port.kick()
+
+    def _unhealed(self, vl: int) -> int:
+        return self._lost[vl] - (self.peer.receivers[vl].healed_blocks if self.peer is not None else 0)
+
+    def _count_idle_refreshes(self) -> None:
+        """Refreshes that would have changed nothing were not simulated; they are counted."""
+        if self._link.refresh_ps is not None:
+            idle = (self._engine.now_ps - self._last_fcp_ps - 1) // self._link.refresh_ps
+            self.port.credit_frames += max(0, idle) * self._link.vls

@@ -1,0 +1,73 @@
+"""Where a link ends at a node: what comes in is counted there, and what the peer's flow control says is heard there."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from emu.engine import Engine
+from emu.frame import ControlFrame, Frame
+
+
+class Forwarder(Protocol):
+    """The switch behind an ingress."""
+
+    def receive(self, frame: Frame) -> None:
+        """A frame comes out of the pipeline."""
+
+    def refuse(self, frame: Frame, *, lossless: bool, place: str) -> None:
+        """There was no room for a frame."""
+
+
+class Beside(Protocol):
+    """The egress beside an ingress, as far as it is needed here."""
+
+    name: str
+    rate_bps: int
+    credit_frames: int
+    pause_frames: int
+
+    def kick(self) -> None: ...
+    def recheck(self) -> None: ...
+    def hand_over(self, frame: ControlFrame, delay_ps: int) -> None: ...
+
+
+class Ingress:
+    """A link without flow control: nothing is counted and nothing is said. Others derive from it."""
+
+    __slots__ = ("_engine", "number", "port")
+
+    grants_credits = False
+
+    def __init__(self, engine: Engine, number: int, port: Beside) -> None:
+        self._engine = engine
+        self.number = number  # of the port, at its node
+        self.port = port  # the egress beside it, which leads to the peer
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a control frame should leave as soon as the wire is free."""
+        return False
+
+    def control_frame(self) -> ControlFrame:
+        """The one that leaves now; only while `is_due`."""
+        raise NotImplementedError
+
+    def on_control(self, control: Any) -> None:
+        """The last bit of a control frame from the peer is in; one that is not understood is ignored."""
+
+    def may_start(self, frame: Frame) -> bool:
+        """Whether the peer lets this frame start now."""
+        return True
+
+    def started(self, frame: Frame) -> None:
+        """Its first bit leaves."""
+
+    def release(self, frame: Frame) -> None:
+        """The last bit of a frame that came in here is out again, or it was dropped."""
+
+    def paused_ps(self) -> int:
+        """For how long the peer's pauses were in force so far, the priorities' added up."""
+        return 0
+
+    def lost(self, frame: Frame) -> None:
+        """A frame that left by the port beside was lost on the link."""

@@ -1,0 +1,183 @@
+"""A NIC's transmit side: lanes of notifications, answers and queue pairs, whose frames are made as they can leave."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from emu.devices.egress import Arbiter, Highest, wire_bytes_of
+from emu.devices.lane import Lane
+from emu.devices.port import Port
+from emu.devices.queue_pair import QueuePairState
+from emu.engine import Engine, Timer
+from emu.frame import Frame
+from emu.parts import NIC
+from emu.transport.responder import Answer, acknowledge, merge
+
+
+class TransmitLane(Lane):
+    """Notifications first, then answers, then queue pairs in turn, one frame each."""
+
+    __slots__ = ("answers", "notices", "pending", "pending_of", "ready")
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, NIC)
+        self.notices: deque[Frame] = deque()
+        self.answers: deque[QueuePairState] = deque()
+        self.ready: deque[QueuePairState] = deque()
+        self.pending: Frame | None = None  # made, and not sent yet
+        self.pending_of: QueuePairState | None = None  # whose data it is
+
+    def first(self) -> Frame:
+        assert self.pending is not None
+        return self.pending
+
+
+class Transmit:
+    """The source that a NIC's port pulls from. `arm` is told of each queue pair whose deadline may have moved."""
+
+    __slots__ = ("_arbiter", "_arm", "_cost", "_costs", "_engine", "_waiting", "lanes", "port")
+
+    port: Port
+
+    def __init__(
+        self,
+        engine: Engine,
+        arm: Callable[[QueuePairState], object],
+        *,
+        lanes: int,
+        arbiter: Arbiter | None = None,
+        cost: Callable[[Frame], int] = wire_bytes_of,
+    ) -> None:
+        self._engine = engine
+        self._arm = arm
+        self._arbiter = arbiter or Highest()
+        self._cost = cost
+        self._costs = [0] * lanes
+        self._waiting = 0  # bit n: lane n may have frames
+        self.lanes: Sequence[TransmitLane] = tuple(TransmitLane(number) for number in range(lanes))
+
+    def waiting(self) -> bool:
+        """Whether the port should ask again when its wire is free."""
+        return self._waiting != 0
+
+    def owe(self, state: QueuePairState, answer: Answer) -> None:
+        """An acknowledgement may leave; one that has not left yet is merged with it."""
+        if state.answer is None:
+            state.answer = answer
+            lane = self.lanes[state.envelope.lane]
+            lane.answers.append(state)
+            self._waiting |= lane.bit
+        else:
+            state.answer = merge(state.answer, answer)
+        self.port.kick()
+
+    def notify(self, frame: Frame) -> None:
+        """A congestion notification may leave."""
+        lane = self.lanes[frame.envelope.lane]
+        lane.notices.append(frame)
+        self._waiting |= lane.bit
+        self.port.kick()
+
+    def offer(self, state: QueuePairState) -> None:
+        """A queue pair may have something to send."""
+        if not state.queued and state.requester.can_send():
+            state.queued = True
+            self._line_up(state)
+
+    def rate_changed(self, state: QueuePairState) -> None:
+        """A notification was taken: who waits for its pacing waits for another time."""
+        if state.pacer is not None and state.pacer.running:
+            self._pace(state)
+
+    def pop(self) -> Frame | None:
+        """The port's wire is free: the frame that starts now, if any may."""
+        waiting, flow, ready = self._waiting, self.port.flow, 0
+        alone = not waiting & waiting - 1
+        while waiting:
+            lane = self.lanes[waiting.bit_length() - 1]
+            waiting &= ~lane.bit
+            frame = lane.pending or self._make(lane)
+            if frame is None:
+                continue
+            if flow is not None and not flow.may_start(frame):
+                self.port.block(lane)
+                continue
+            if alone:
+                return self._take(lane, frame)
+            ready |= lane.bit
+            self._costs[lane.number] = self._cost(frame)
+        if not ready:
+            return None
+        lane = self.lanes[self._arbiter.pick(ready, self._costs)]
+        return self._take(lane, lane.first())
+
+    def _make(self, lane: TransmitLane) -> Frame | None:
+        frame: Frame | None = None
+        if lane.notices:
+            frame = lane.notices.popleft()
+        elif lane.answers:
+            state = lane.answers.popleft()
+            answer, state.answer = state.answer, None
+            frame = acknowledge(state.envelope, answer) if answer else None
+        elif lane.ready:
+            frame = self._make_data(lane)
+        lane.pending = frame
+        if frame is None:
+            self._waiting &= ~lane.bit
+        return frame
+
+    def _make_data(self, lane: TransmitLane) -> Frame | None:
+        now_ps, ready = self._engine.now_ps, lane.ready
+        while ready:
+            state = ready[0]
+            requester = state.requester
+            if not requester.can_send():
+                ready.popleft().queued = False
+                continue
+            if state.rate is not None and state.rate.next_start_ps(now_ps) > now_ps:
+                ready.popleft()
+                self._pace(state)
+                continue
+            frame = requester.next_frame(now_ps)
+            lane.pending_of = state
+            ready.rotate(-1)
+            if state.armed_ps != requester.deadline_ps:
+                self._arm(state)
+            return frame
+        return None
+
+    def _take(self, lane: TransmitLane, frame: Frame) -> Frame:
+        """The frame starts now."""
+        now_ps = self._engine.now_ps
+        self.port.unblock(lane)
+        state, lane.pending, lane.pending_of = lane.pending_of, None, None
+        if state is not None and state.rate is not None:
+            state.rate.on_bytes_sent(frame.wire_bytes, now_ps)
+            state.rate.pace(frame.wire_bytes, now_ps)
+        if frame.message is not None and frame.message.first_bit_ps < 0:
+            frame.message.first_bit_ps = now_ps
+        return frame
+
+    def _line_up(self, state: QueuePairState) -> None:
+        lane = self.lanes[state.envelope.lane]
+        lane.ready.append(state)
+        self._waiting |= lane.bit
+        self.port.kick()
+
+    def _pace(self, state: QueuePairState) -> None:
+        """Wait until its next frame may start, or its rate changes."""
+        rate, now_ps = state.rate, self._engine.now_ps
+        if rate is None:
+            return
+        start_ps, timer_ps = rate.next_start_ps(now_ps), rate.on_timer(now_ps)
+        if state.pacer is None:
+            state.pacer = Timer(self._engine, lambda: self._paced(state))
+        state.pacer.start(start_ps if timer_ps is None else min(start_ps, timer_ps))
+
+    def _paced(self, state: QueuePairState) -> None:
+        now_ps = self._engine.now_ps
+        if state.rate is not None and state.rate.next_start_ps(now_ps) > now_ps:
+            self._pace(state)
+        else:
+            self._line_up(state)

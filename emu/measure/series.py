@@ -1,0 +1,154 @@
+"""Time series sampled in virtual time: queues, pauses, credits, rates, bytes sent; only what has changed.
+
+A sampler changes nothing that it looks at, and its events change nothing of a run: none comes later than an event of
+the run's own that is still to come, and `calls` says how many to take off the run's count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from emu.engine import Engine
+from emu.errors import ScenarioError
+from emu.units import US
+
+INTERVAL_PS = US
+COLUMNS = ("time_ns", "series", "name", "lane", "value")
+NO_LANE = -1
+
+
+class Sample(NamedTuple):
+    """One row. `name` is a direction of a link, or a flow such as `h1-h0/17`; `lane` -1 where there is none."""
+
+    time_ps: int
+    series: str
+    name: str
+    lane: int
+    value: int
+
+
+class LaneView(Protocol):
+    """What is looked at of a VL, or priority queue, before a wire."""
+
+    @property
+    def number(self) -> int:
+        """VL or queue."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Wire bytes that wait there."""
+
+
+class PortView(Protocol):
+    """What is looked at of one direction of a link."""
+
+    @property
+    def lanes(self) -> Sequence[Any]:
+        """Its lanes: LaneView."""
+
+    @property
+    def flow(self) -> Any:
+        """Its flow control: `is_paused(lane, now_ps)` with PFC, `available_blocks(vl)` with credits."""
+
+    @property
+    def tx_bytes(self) -> int:
+        """Wire bytes started so far."""
+
+
+Rates = Callable[[], Iterable[tuple[str, int]]]
+"""Each flow whose rate is controlled, by name, and its rate in bits per second, now."""
+
+Read = Callable[[int], int]
+
+
+class _Probe:
+    """One value that is looked at, and what it was."""
+
+    __slots__ = ("lane", "last", "name", "read", "series")
+
+    def __init__(self, series: str, name: str, lane: int, read: Read) -> None:
+        self.series, self.name, self.lane, self.read = series, name, lane, read
+        self.last = -1  # none of the values: each is told the first time
+
+
+class Sampler:
+    """Looks every `interval_ps`, and tells `sink` of each value that is not what it was."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        ports: Mapping[str, PortView],
+        rates: Rates,
+        sink: Callable[[Sample], object],
+        *,
+        flow_control: str,
+        interval_ps: int = INTERVAL_PS,
+    ) -> None:
+        if interval_ps < 1:
+            raise ScenarioError(f"samples every {interval_ps} ps: at least 1 ps apart")
+        self.calls = 0  # events of ours that the engine has run
+        self._engine, self._rates, self._sink, self._interval_ps = engine, rates, sink, interval_ps
+        self._probes = [probe for name, port in ports.items() for probe in _probes(name, port, flow_control)]
+        self._last_rates: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Look now, and every interval from now on while the run goes on."""
+        self._look()
+        self._schedule()
+
+    def finish(self) -> None:
+        """Look once more: the run is over."""
+        self._look()
+
+    def _wake(self, _: None) -> None:
+        self.calls += 1
+        self._look()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """The next look: where the run's events end sooner, at the last of them, as it may be the run's last instant.
+
+        That event will have run before ours, for it was scheduled before.
+        """
+        queue, due_ps = self._engine.queue, self._engine.now_ps + self._interval_ps
+        if not queue:
+            return
+        if not any(event[0] >= due_ps for event in reversed(queue)):  # late ones stand at a heap's end, mostly
+            due_ps = max(event[0] for event in queue)
+        self._engine.at(due_ps, self._wake)
+
+    def _look(self) -> None:
+        now_ps, sink = self._engine.now_ps, self._sink
+        for probe in self._probes:
+            value = probe.read(now_ps)
+            if value != probe.last:
+                probe.last = value
+                sink(Sample(now_ps, probe.series, probe.name, probe.lane, value))
+        last = self._last_rates
+        for name, rate_bps in self._rates():
+            if last.get(name) != rate_bps:
+                last[name] = rate_bps
+                sink(Sample(now_ps, "rate_bps", name, NO_LANE, rate_bps))
+
+
+def _probes(name: str, port: PortView, flow_control: str) -> Iterable[_Probe]:
+    yield _Probe("tx_bytes", name, NO_LANE, lambda _: port.tx_bytes)
+    for lane in port.lanes:
+        yield _lane_probe("queue_bytes", name, lane, lambda _, lane=lane: lane.held_bytes)
+        if flow_control == "pfc":
+            yield _lane_probe("paused", name, lane, _paused(port.flow, lane))
+        elif flow_control == "credits":
+            yield _lane_probe("credit_blocks", name, lane, _credits(port.flow, lane))
+
+
+def _lane_probe(series: str, name: str, lane: LaneView, read: Any) -> _Probe:
+    return _Probe(series, name, lane.number, read)
+
+
+def _paused(flow: Any, lane: LaneView) -> Read:
+    return lambda now_ps: int(flow.is_paused(lane.number, now_ps))
+
+
+def _credits(flow: Any, lane: LaneView) -> Read:
+    return lambda _: flow.available_blocks(lane.number)

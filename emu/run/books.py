@@ -1,0 +1,64 @@
+"""The books of the links' flow control at the end of a run: credits, switch memory, and the links' own frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from emu.devices.credits import LinkCredits
+from emu.devices.egress import EgressPort
+from emu.devices.pauses import LinkPauses
+from emu.devices.switch import Switch
+from emu.engine import Engine
+from emu.errors import InvariantBroken
+from emu.fabric import Fabric
+from emu.frame import ControlFrame, Frame
+from emu.linklayer.buffer import check_memory
+
+
+def check(fabric: Fabric, engine: Engine) -> None:
+    """Raise InvariantBroken where credits, bytes in memory or frames of the links do not add up."""
+    for pair in fabric.attachments.pairs:
+        for end in pair:
+            if isinstance(end, LinkCredits):
+                end.settle()
+    _check_link_frames(fabric, engine)
+    if fabric.attachments.memories:
+        _check_memories(fabric, engine)
+
+
+def _check_link_frames(fabric: Fabric, engine: Engine) -> None:
+    ports = [port for _, port in fabric.links.values()]
+    sent = sum(port.link_frames for port in ports)
+    on_the_way = len(engine.pending(ControlFrame))
+    ended = sum(port.heard_link_frames + port.lost_link_frames for port in ports) + on_the_way
+    if sent != ended:
+        raise InvariantBroken(f"of {sent} frames of links' own, {ended} are accounted for")
+
+
+def _check_memories(fabric: Fabric, engine: Engine) -> None:
+    """Each switch's accounts against the frames that are in it: in its pipeline, in its queues, on their way out."""
+    inside: Counter[str] = Counter()  # bytes as the buffer counts them, by switch
+    of_port = {id(port): switch for switch in fabric.switches.values() for port in switch.ports.values()}
+    overhead_bytes = fabric.attachments.overhead_bytes
+
+    def hold(switch: Switch, frame: Frame) -> None:
+        inside[switch.name] += frame.wire_bytes - overhead_bytes
+
+    for *_, action, frame in engine.queue:
+        device = getattr(action, "__self__", None)
+        if isinstance(frame, Frame) and isinstance(device, (Switch, EgressPort)):
+            hold(device if isinstance(device, Switch) else of_port[id(device)], frame)
+    for switch in fabric.switches.values():
+        for port in switch.ports.values():
+            for frame in port.queued():
+                hold(switch, frame)
+            if port.leaving is not None:
+                hold(switch, port.leaving)
+        accounts = [
+            account
+            for pair in fabric.attachments.pairs
+            for end in pair
+            if isinstance(end, LinkPauses) and of_port.get(id(end.port)) is switch
+            for account in end.accounts
+        ]
+        check_memory(fabric.attachments.memories[switch.name], accounts, inside[switch.name])

@@ -1,0 +1,13 @@
+"""What a kind of traffic says of its messages and queue pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from emu.scenario.field import choice, whole
+
+Count = Annotated[int, *whole(1, 10**9)]
+QueuePairs = Annotated[int, *whole(1, 65_536)]
+Depth = Annotated[int, *whole(1, 32_768, "mlx5's longest send queue")]
+Op = Annotated[Literal["write"], *choice("write", later=("read", "send", "write_imm", "fetch_add", "cmp_swp"))]
+Priority = Annotated[int, *whole(0, 15)]  # what of it the framing allows, traffic_check.py says
