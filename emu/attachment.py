@@ -22,6 +22,7 @@ from emu.devices.port import Called, FarEnd, Port
 from emu.devices.switch import Switch
 from emu.devices.watch import PauseWatch
 from emu.engine import Engine, stream
+from emu.errors import ScenarioError
 from emu.frame import Frame, Framing
 from emu.linklayer.arbiter import QueueArbiter, VlArbiter
 from emu.linklayer.buffer import SwitchMemory
@@ -93,7 +94,12 @@ class Attachments:
             return None
         presets = registry.BY_NAME[name]
         preset = next(iter(presets)) if fabric.cc_preset == "default" else fabric.cc_preset
-        return Congestion(partial(presets[preset], rate_bps), MIN_TIME_BETWEEN_CNPS_PS.get(preset, 0))
+        make_rate = partial(presets[preset], rate_bps)
+        try:
+            make_rate()
+        except ScenarioError as error:
+            raise self._scenario.mistake(str(error), "fabric", "congestion_control") from None
+        return Congestion(make_rate, MIN_TIME_BETWEEN_CNPS_PS.get(preset, 0))
 
     def ingress(self, node: Switch | Nic, number: int, port: Port, link: Link) -> Ingress:
         """Where the link ends at that node, whose egress beside is `port`."""

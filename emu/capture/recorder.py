@@ -10,8 +10,9 @@ from typing import Self
 from emu.capture import erf
 from emu.capture.writer import InterfaceBlock, PcapngWriter
 from emu.errors import MachineError
-from emu.frame import Frame
-from emu.framing.dissect import ERF_INFINIBAND, LINK_ERF, LINK_ETHERNET
+from emu.frame import ControlFrame, Frame
+from emu.framing.control import FCP_OFFSET
+from emu.framing.dissect import ERF_INFINIBAND, ERF_INFINIBAND_LINK, LINK_ERF, LINK_ETHERNET
 from emu.framing.native import LRH_OFFSET
 from emu.scenario.capture import EVERY_LINK
 from emu.taps import Taps
@@ -19,14 +20,15 @@ from emu.topology import Link, reverse_name
 from emu.units import NS
 
 APPLICATION = "emu"
+FCP_RECORD_BYTES = 66  # LRH, GRH, BTH, ICRC, VCRC: Wireshark 4.0 looks for all of them in a flow-control packet too
 
 
 class Recorder:
     """Use with `with`; one pcapng file, an interface for each direction of the links, times rounded down to ns.
 
-    Ethernet frames are as on the veth, without FCS; native ones are ERF records of LRH to VCRC, without what carries
-    them over a veth. Raises ScenarioError, MachineError as PcapngWriter does, but not once a run has begun: a frame
-    that finds no room ends the recording, not the run, and `failure` says why.
+    Ethernet frames are as on the veth, without FCS. Native ones are ERF records of LRH to VCRC, or of a flow-control
+    packet and padding, without what carries them over a veth. Raises ScenarioError, MachineError as PcapngWriter does,
+    but not once a run has begun: a frame that finds no room ends the recording, not the run, and `failure` says why.
     """
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
@@ -68,7 +70,7 @@ class Recorder:
         if data is None:  # nothing needed its bytes so far
             data = frame.data = frame.envelope.framing.encode(frame)
         try:
-            self._write(interface, time_ps // NS, data)
+            self._write(interface, time_ps // NS, frame, data)
         except MachineError as error:
             self.failure = error
             self._interfaces = {}  # nothing more: what comes later would leave a gap
@@ -76,13 +78,15 @@ class Recorder:
         else:
             self.frames += 1
 
-    def _write(self, interface: int, time_ns: int, data: bytes) -> None:
-        if self._native:
-            size_bytes = len(data) - LRH_OFFSET
-            head = erf.header(time_ns, ERF_INFINIBAND, size_bytes, size_bytes)
-            self._writer.write(interface, time_ns, head, memoryview(data)[LRH_OFFSET:])
-        else:
+    def _write(self, interface: int, time_ns: int, frame: Frame, data: bytes) -> None:
+        if not self._native:
             self._writer.write(interface, time_ns, b"", data)
+            return
+        if isinstance(frame, ControlFrame):
+            kind, packet = ERF_INFINIBAND_LINK, memoryview(data[FCP_OFFSET:].ljust(FCP_RECORD_BYTES, b"\0"))
+        else:
+            kind, packet = ERF_INFINIBAND, memoryview(data)[LRH_OFFSET:]
+        self._writer.write(interface, time_ns, erf.header(time_ns, kind, len(packet), len(packet)), packet)
 
 
 def chosen(links: Iterable[Link], names: str | Collection[str]) -> list[Link]:

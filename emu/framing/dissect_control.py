@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from emu.crc import VCRC_BYTES, vcrc
 from emu.errors import InvariantBroken, WireError
 from emu.framing import control, summary
 from emu.framing.dissection import Dissection, Subject
+
+
+class PfcHeader(NamedTuple):
+    """PFC: bit n says that priority n is meant, and for how many quanta it pauses."""
+
+    enabled: int
+    quanta: tuple[int, ...]
+
+
+class PauseHeader(NamedTuple):
+    """PAUSE of a whole link."""
+
+    quanta: int
+
+
+class FcpHeader(NamedTuple):
+    """A flow-control packet, its LPCRC aside."""
+
+    op: int
+    vl: int
+    fctbs: int
+    fccl: int
 
 
 def dissect_mac_control(frame: Subject, start: int) -> Dissection:
@@ -23,10 +47,10 @@ def dissect_mac_control(frame: Subject, start: int) -> Dissection:
     except WireError as error:
         return frame.end(problem="" if frame.cut else str(error), info=str(error))
     if isinstance(said, control.Pfc):
-        headers = {"pfc": (said.enabled, said.quanta)}
+        headers = {"pfc": PfcHeader(said.enabled, said.quanta)}
         return frame.end(headers=headers, info=summary.pfc_line(said.enabled, said.quanta))
     if isinstance(said, control.Pause):
-        return frame.end(headers={"pause": (said.quanta,)}, info=summary.pause_line(said.quanta))
+        return frame.end(headers={"pause": PauseHeader(said.quanta)}, info=summary.pause_line(said.quanta))
     raise InvariantBroken(f"a MAC control frame is {said}")
 
 
@@ -48,4 +72,4 @@ def dissect_fcp(frame: Subject, start: int = 0) -> Dissection:
     fields = control.fcp_fields(packet)
     right = vcrc(packet[: control.FLOW.size]).to_bytes(VCRC_BYTES, "little")
     found["vcrc"] = "ok" if packet[control.FLOW.size :] == right else "bad"
-    return frame.end(headers={"fcp": fields}, virtual_lane=fields[1], info=summary.fcp_line(*fields))
+    return frame.end(headers={"fcp": FcpHeader(*fields)}, virtual_lane=fields[1], info=summary.fcp_line(*fields))

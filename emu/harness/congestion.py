@@ -89,11 +89,12 @@ def cases_of(plan: Plan) -> list[Case]:
 
 def observe(case: Case, options: Options) -> Observed:
     """Run it, and draw the queue that was longest. Raises as `run` does."""
-    curves = Curves(options.sample_ps)
+    curves, reaction = Curves(options.sample_ps), Reaction()
     told = options.on_sample
 
     def take(sample: Sample) -> None:
         curves.take(sample)
+        reaction.take(sample)
         if told is not None:
             told(sample)
 
@@ -112,7 +113,27 @@ def observe(case: Case, options: Options) -> Observed:
         curve=curve.points,
         step_ns=curve.step_ps / NS,
         inputs=inputs,
+        first_cut_ns=reaction.first_cut_ps / NS if reaction.first_cut_ps >= 0 else None,
+        all_sent_ns=max((reaction.sent_ps[flow["path"][0]] for flow in result["flows"]), default=0) / NS,
     )
+
+
+class Reaction:
+    """When rates were first seen to fall, and when each link was last seen to be sent on, in picoseconds."""
+
+    def __init__(self) -> None:
+        self.first_cut_ps = -1
+        self.sent_ps: Counter[str] = Counter()  # by direction of a link
+        self._rates: dict[str, int] = {}
+
+    def take(self, sample: Sample) -> None:
+        """A sample of any series."""
+        if sample.series == "tx_bytes" and sample.value:
+            self.sent_ps[sample.name] = sample.time_ps
+        elif sample.series == "rate_bps":
+            if self.first_cut_ps < 0 and sample.value < self._rates.get(sample.name, 0):
+                self.first_cut_ps = sample.time_ps
+            self._rates[sample.name] = sample.value
 
 
 def ideal_ps(scenario: Scenario, topology: Topology, flows: Sequence[Result]) -> int:

@@ -16,6 +16,8 @@ from emu.units import US
 INTERVAL_PS = US
 COLUMNS = ("time_ns", "series", "name", "lane", "value")
 NO_LANE = -1
+UNTOLD = -1  # none of the values: each is told the first time
+CONTROL_SERIES = {"pfc": "paused", "credits": "credit_blocks"}
 
 
 class Sample(NamedTuple):
@@ -59,17 +61,32 @@ class PortView(Protocol):
 Rates = Callable[[], Iterable[tuple[str, int]]]
 """Each flow whose rate is controlled, by name, and its rate in bits per second, now."""
 
-Read = Callable[[int], int]
+Read = Callable[[int, int], int]
+"""From a lane's number and now to what its flow control says of it."""
 
 
-class _Probe:
-    """One value that is looked at, and what it was."""
+class _LaneProbe:
+    """A lane that is looked at, and what it was."""
 
-    __slots__ = ("lane", "last", "name", "read", "series")
+    __slots__ = ("control", "held_bytes", "lane")
 
-    def __init__(self, series: str, name: str, lane: int, read: Read) -> None:
-        self.series, self.name, self.lane, self.read = series, name, lane, read
-        self.last = -1  # none of the values: each is told the first time
+    def __init__(self, lane: LaneView) -> None:
+        self.lane = lane
+        self.held_bytes = self.control = UNTOLD
+
+
+class _PortProbe:
+    """A direction of a link that is looked at, and what it was."""
+
+    __slots__ = ("lanes", "name", "port", "read", "tx_bytes")
+
+    def __init__(self, name: str, port: PortView, flow_control: str) -> None:
+        self.name, self.port = name, port
+        self.lanes = [_LaneProbe(lane) for lane in port.lanes]
+        self.tx_bytes = UNTOLD
+        self.read: Read | None = _paused(port.flow) if flow_control == "pfc" else None
+        if flow_control == "credits":
+            self.read = _credits(port.flow)
 
 
 class Sampler:
@@ -89,7 +106,8 @@ class Sampler:
             raise ScenarioError(f"samples every {interval_ps} ps: at least 1 ps apart")
         self.calls = 0  # events of ours that the engine has run
         self._engine, self._rates, self._sink, self._interval_ps = engine, rates, sink, interval_ps
-        self._probes = [probe for name, port in ports.items() for probe in _probes(name, port, flow_control)]
+        self._probes = [_PortProbe(name, port, flow_control) for name, port in ports.items()]
+        self._control = CONTROL_SERIES.get(flow_control, "")
         self._last_rates: dict[str, int] = {}
 
     def start(self) -> None:
@@ -121,34 +139,34 @@ class Sampler:
     def _look(self) -> None:
         now_ps, sink = self._engine.now_ps, self._sink
         for probe in self._probes:
-            value = probe.read(now_ps)
-            if value != probe.last:
-                probe.last = value
-                sink(Sample(now_ps, probe.series, probe.name, probe.lane, value))
+            tx_bytes = probe.port.tx_bytes
+            if tx_bytes != probe.tx_bytes:
+                probe.tx_bytes = tx_bytes
+                sink(Sample(now_ps, "tx_bytes", probe.name, NO_LANE, tx_bytes))
+            for each in probe.lanes:
+                held_bytes = each.lane.held_bytes
+                if held_bytes != each.held_bytes:
+                    each.held_bytes = held_bytes
+                    sink(Sample(now_ps, "queue_bytes", probe.name, each.lane.number, held_bytes))
+            if probe.read is not None:
+                self._look_at_control(probe, probe.read, now_ps)
         last = self._last_rates
         for name, rate_bps in self._rates():
             if last.get(name) != rate_bps:
                 last[name] = rate_bps
                 sink(Sample(now_ps, "rate_bps", name, NO_LANE, rate_bps))
 
-
-def _probes(name: str, port: PortView, flow_control: str) -> Iterable[_Probe]:
-    yield _Probe("tx_bytes", name, NO_LANE, lambda _: port.tx_bytes)
-    for lane in port.lanes:
-        yield _lane_probe("queue_bytes", name, lane, lambda _, lane=lane: lane.held_bytes)
-        if flow_control == "pfc":
-            yield _lane_probe("paused", name, lane, _paused(port.flow, lane))
-        elif flow_control == "credits":
-            yield _lane_probe("credit_blocks", name, lane, _credits(port.flow, lane))
+    def _look_at_control(self, probe: _PortProbe, read: Read, now_ps: int) -> None:
+        for each in probe.lanes:
+            value = read(each.lane.number, now_ps)
+            if value != each.control:
+                each.control = value
+                self._sink(Sample(now_ps, self._control, probe.name, each.lane.number, value))
 
 
-def _lane_probe(series: str, name: str, lane: LaneView, read: Any) -> _Probe:
-    return _Probe(series, name, lane.number, read)
+def _paused(flow: Any) -> Read:
+    return lambda lane, now_ps: int(flow.is_paused(lane, now_ps))
 
 
-def _paused(flow: Any, lane: LaneView) -> Read:
-    return lambda now_ps: int(flow.is_paused(lane.number, now_ps))
-
-
-def _credits(flow: Any, lane: LaneView) -> Read:
-    return lambda _: flow.available_blocks(lane.number)
+def _credits(flow: Any) -> Read:
+    return lambda vl, _: int(flow.available_blocks(vl))

@@ -25,6 +25,8 @@ class Observed(NamedTuple):
     curve: Sequence[int]  # bytes in that queue, the most in each step
     step_ns: float
     inputs: Mapping[str, Mapping[str, str]]  # by path: value, kind, source
+    first_cut_ns: float | None = None  # when a flow's rate was first seen to have fallen; None: never
+    all_sent_ns: float = 0.0  # when a source of traffic was last seen to have sent something
 
 
 def congestion_text(runs: Sequence[Observed]) -> str:
@@ -98,6 +100,7 @@ ROWS: tuple[tuple[str, Callable[[Observed], str]], ...] = (
     ("waited for credits, all links together", _sum("credit_wait_ns")),
     ("frames marked (ECN, FECN)", _sum("ecn_marked")),
     ("notifications (CNP, BECN)", lambda run: f"{run.result['frames']['cnps']:,}"),
+    ("first rate cut", lambda run: time_text(run.first_cut_ns) if run.first_cut_ns is not None else "-"),
     ("sent again", lambda run: f"{sum(flow['retransmitted'] for flow in run.result['flows']):,}"),
     ("dropped, lossless", lambda run: f"{run.result['drops']['lossless']:,}"),
     ("dropped, lossy", lambda run: f"{run.result['drops']['lossy']:,}"),
@@ -115,7 +118,7 @@ def _run(run: Observed) -> Iterator[str]:
     yield from (f"  warning: {text}" for text in run.result["warnings"] if not is_loud(text))
     if run.result["p99"]["sentence"]:
         yield f"  {run.result['p99']['sentence']}"
-    yield from (f"  {line}" for line in (*fairness(run.result), *_victims(run.result)))
+    yield from (f"  {line}" for line in (*fairness(run.result), *_victims(run.result), *_too_late(run)))
     yield from _queues(run)
     yield from _held(run)
     yield from _curve(run)
@@ -128,6 +131,15 @@ def _victims(result: Result) -> Iterator[str]:
                 f"The victim ({flow['src']} to {flow['dst']}) took {time_text(flow['fct_ns'])},"
                 f" {flow['slowdown']:.1f} times what it takes alone."
             )
+
+
+def _too_late(run: Observed) -> Iterator[str]:
+    if run.first_cut_ns is not None and run.first_cut_ns > run.all_sent_ns:
+        control = run.result["scenario"]["fabric"]["congestion_control"]
+        yield (
+            f"{control} came too late: the first rate was cut at {time_text(run.first_cut_ns)},"
+            f" and all was sent at {time_text(run.all_sent_ns)}."
+        )
 
 
 def _queues(run: Observed) -> Iterator[str]:

@@ -20,6 +20,7 @@ from tests.capture import files
 from tests.golden_frames import SAMPLE_LOCAL, vectors
 
 MEMORY = ("--wire", "memory", "--quiet")
+PLAIN = (*MEMORY, "--set", "fabric.flow_control=none")  # no frames but the message's and its ACK's
 
 
 def decode(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def decode(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     """All links of a run of `hello`."""
-    assert main(["run", "hello", *MEMORY, "--capture", str(tmp_path / "hello.pcapng")]) == 0
+    assert main(["run", "hello", *PLAIN, "--capture", str(tmp_path / "hello.pcapng")]) == 0
     return tmp_path / "hello.pcapng"
 
 
@@ -136,7 +137,7 @@ def test_a_file_name_never_breaks_a_line(
 def test_what_is_printed_piece_by_piece_is_what_json_would_print_at_once(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["run", "hello", *MEMORY, "--set", "traffic.0.count=80", "--capture", str(tmp_path / "a")]
+    arguments = ["run", "hello", *PLAIN, "--set", "traffic.0.count=80", "--capture", str(tmp_path / "a")]
     assert main([*arguments, "--set", "expect=[]"]) == 0
     assert main(["decode", str(tmp_path / "a"), "--json", *more]) == 0
     out = capsys.readouterr().out
@@ -181,7 +182,7 @@ def test_frames_cut_by_a_snap_length_are_unchecked(tmp_path: Path, capsys: pytes
 def test_the_result_folder_holds_the_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     name = "../a b/\u00e9"
-    arguments = ["run", "hello", *MEMORY, "--set", "capture=[h0-leaf0]", "--set", f"name={name}", "--out", str(out)]
+    arguments = ["run", "hello", *PLAIN, "--set", "capture=[h0-leaf0]", "--set", f"name={name}", "--out", str(out)]
     assert main(arguments) == 0
     (path,) = (out / "captures").iterdir()
     assert path.name == "_a_b_\u00e9.pcapng"
@@ -204,7 +205,7 @@ def test_a_capture_that_goes_nowhere_is_said(capsys: pytest.CaptureFixture[str])
 
 def test_a_file_is_not_overwritten_without_force(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = capture.read_bytes()
-    arguments = ["run", "hello", *MEMORY, "--set", "traffic.0.size=64B", "--capture", str(capture)]
+    arguments = ["run", "hello", *PLAIN, "--set", "traffic.0.size=64B", "--capture", str(capture)]
     assert main(arguments) == 2
     assert capsys.readouterr().err == f"emu run: {capture} exists already; --force overwrites it\n"
     assert capture.read_bytes() == before
@@ -217,6 +218,6 @@ def test_a_file_is_not_overwritten_without_force(capture: Path, capsys: pytest.C
 @pytest.mark.parametrize("path", ["/dev/full", "/nowhere/x"])
 def test_a_capture_that_cannot_be_written(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert main(["run", "hello", *MEMORY, "--capture", path, "--out", str(out)]) == {"/dev/full": 3}.get(path, 2)
+    assert main(["run", "hello", *PLAIN, "--capture", path, "--out", str(out)]) == {"/dev/full": 3}.get(path, 2)
     assert capsys.readouterr().err.startswith(f"emu run: {path}: ")
     assert list(tmp_path.iterdir()) == []

@@ -66,7 +66,15 @@ def test_traffic_that_does_not_complete_is_exit_5(capsys: pytest.CaptureFixture[
 
 
 def test_what_no_message_took_is_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [*SMALL, "--profile", "native,roce", "--set", "fabric.rate=100Kbps"]
+    arguments = [
+        *SMALL,
+        "--profile",
+        "native,roce",
+        "--set",
+        "fabric.rate=100Kbps",
+        "--set",
+        "fabric.congestion_control=none",
+    ]
     assert main([*arguments, "--json"]) == 5
     printed, said = capsys.readouterr()
     found = json.loads(printed)
@@ -76,7 +84,20 @@ def test_what_no_message_took_is_no_figure(capsys: pytest.CaptureFixture[str]) -
     assert said.startswith("emu: latency native 4096B: traffic did not complete: ")
     assert main(arguments) == 5
     assert "MISSING: roce 4096B: traffic did not complete" in capsys.readouterr().out
-    assert main([*SMALL, "--profile", "native,roce", "--set", "fabric.rate=1Kbps"]) == 5
+    assert (
+        main(
+            [
+                *SMALL,
+                "--profile",
+                "native,roce",
+                "--set",
+                "fabric.rate=1Kbps",
+                "--set",
+                "fabric.congestion_control=none",
+            ]
+        )
+        == 5
+    )
     assert capsys.readouterr().out.startswith("no row is whole\nMISSING: native 64B: ")
 
 

@@ -98,24 +98,32 @@ def test_a_capture_that_finds_no_room_ends_and_the_run_does_not(wire: str, profi
 
 
 def test_the_result_has_room_all_the_same(disk: Disk) -> None:
-    """Capture and messages.csv end early, beside it."""
+    """Capture, messages.csv and queues.csv end early, beside it."""
     disk.write()
     done = disk.emu(1_536, "run much.yaml --wire memory --json --out small/out")
     assert done.returncode == 3
     result = json.loads((disk.left / "out/result.json").read_text())
     assert json.loads(done.stdout) == result
     assert (result["complete"], result["messages"]["completed"]) == (True, 6_000)
-    capture, messages = result["warnings"]
+    capture, messages, queues = result["warnings"]
     assert EARLY.fullmatch(capture)
     assert messages == f"messages.csv ends early: {WHY}"
-    assert done.stderr == f"emu: {capture}\nemu: {messages}\n"
-    assert sorted(path.name for path in (disk.left / "out").iterdir()) == ["captures", "messages.csv", "result.json"]
+    assert queues == f"queues.csv ends early: {WHY}"
+    assert done.stderr == f"emu: {capture}\nemu: {messages}\nemu: {queues}\n"
+    files = ["captures", "messages.csv", "queues.csv", "result.json"]
+    assert sorted(path.name for path in (disk.left / "out").iterdir()) == files
+    with (disk.left / "out/queues.csv").open(newline="") as file:
+        samples = list(csv.reader(file))
+    assert {len(sample) for sample in samples} == {5}
+    times_ns = [float(sample[0]) for sample in samples[1:]]
+    assert times_ns == sorted(times_ns)
+    assert len(times_ns) > 1_000
     assert decoded(disk.left / "out/captures/much.pcapng")["frames"] > 1_000
     with (disk.left / "out/messages.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert [row[3] for row in rows[1:]] == [str(number) for number in range(len(rows) - 1)]
     assert {len(row) for row in rows} == {len(rows[0])}
-    assert 1_000 < len(rows) < 6_000
+    assert 500 < len(rows) < 6_000
     assert [path.name for path in disk.left.iterdir()] == ["out"]
 
 

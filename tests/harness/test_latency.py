@@ -36,11 +36,19 @@ def data_bytes(profile: str, size_bytes: int) -> int:
     return size_bytes + packets * AROUND[profile] + RETH
 
 
+def test_a_refresh_of_credits_delays_by_no_more_than_its_own_time() -> None:
+    """A flow-control packet of 14 B, at most one on each link while a message of 64 KiB passes."""
+    (row,) = measure(Plan(profiles=("native",), sizes_bytes=(65_536,), hops=3), MEMORY).rows
+    late_ns = row["fabric_latency_ns"] - transit_ns("native", 3, data_bytes("native", 65_536))
+    assert 0 <= late_ns <= 4 * 14 * PS_PER_BYTE / 1000
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("hops", [0, 1, 2, 3])
 def test_rows_equal_the_closed_forms(hops: int, wire: str) -> None:
     sizes = (64, 4096, 4100, 65_536)
-    found = measure(Plan(profiles=("native", "roce"), sizes_bytes=sizes, hops=hops), Options(wire=wire))
+    plan = Plan(profiles=("native", "roce"), sizes_bytes=sizes, hops=hops, settings=("fabric.credits.refresh=never",))
+    found = measure(plan, Options(wire=wire))
     assert [(row["profile"], row["size_bytes"]) for row in found.rows] == [
         (profile, size) for profile in ("native", "roce") for size in sizes
     ]

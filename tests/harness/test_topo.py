@@ -104,7 +104,7 @@ def test_which_of_pfc_and_ecn_comes_first(kmin: str, kmax: str, before_marking: 
     ecn = {"kmin": kmin, "kmax": kmax, "pmax": "10%"}
     found = facts("roce", LINE, flow_control="pfc", xoff="50KB", ecn=ecn)["ecn"]
     assert (found["pfc_before_marking"], found["pfc_before_kmax"]) == (before_marking, before_kmax)
-    assert facts("roce", LINE, flow_control="none", ecn="none")["ecn"] is None
+    assert facts("roce", LINE, flow_control="none", congestion_control="none", ecn="none")["ecn"] is None
 
 
 def test_a_credit_round_trip_by_hand() -> None:

@@ -146,7 +146,7 @@ def test_looks_some_time_apart_are_asked_for() -> None:
     [
         ("native", ", flow_control: none"),
         ("native", ", flow_control: credits, credit_blocks: 200"),
-        ("roce", ", flow_control: pfc, xoff: 40KB"),
+        ("roce", ", flow_control: pfc, xoff: 40KB, congestion_control: none"),
         ("roce", ", flow_control: pfc, congestion_control: dcqcn, ecn: {kmin: 5KB, kmax: 50KB, pmax: 50%}"),
     ],
 )

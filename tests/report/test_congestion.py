@@ -13,7 +13,7 @@ from emu.scenario.load import parse
 
 INCAST = """
 name: incast
-fabric: {profile: native, topology: {kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 2}}
+fabric: {profile: native, flow_control: none, topology: {kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 2}}
 traffic: [{kind: incast, senders: 3, receiver: h0, size: 64KiB}]
 """
 
@@ -67,18 +67,20 @@ def test_every_run_has_a_column(result: dict[str, Any]) -> None:
     assert row(text, "frames marked (ECN, FECN)") == ["0", "15"]
     assert row(text, "notifications (CNP, BECN)") == ["0", "12"]
     assert row(text, "dropped, lossless") == ["0", "4"]
+    assert row(text, "first rate cut") == ["-", "-"]
     assert row(text, "completion in times of it") == [f"{completion_ns(result) / 4000:.3f}", "-"]
     assert row(text, "fairness (Jain)") == [f"{result['fairness']['jain']:.3f}", "-"]
 
 
 def test_the_longest_queues_come_first_and_the_curve_is_drawn(result: dict[str, Any]) -> None:
+    next(link for link in result["links"] if link["name"] == "leaf0-h0")["max_queue_bytes"] = 10**6
     assert worst_queue(result) == "leaf0-h0"
     text = congestion_text([observed(result)])
     lines = text.splitlines()
     (head,) = (number for number, line in enumerate(lines) if line.strip().startswith("longest queues"))
     assert lines[head + 1].startswith("  leaf0 -> h0")
     assert "  leaf0-h0 over time: the queue as looked at, darkest 9B" in lines
-    assert "  0 | @=| 3.000 us" in lines
+    assert "  0 | @-| 3.000 us" in lines
 
 
 def test_where_links_were_paused_and_who_said_so(result: dict[str, Any]) -> None:
@@ -86,7 +88,7 @@ def test_where_links_were_paused_and_who_said_so(result: dict[str, Any]) -> None
     by_name["spine0-leaf0"] |= {"paused_ns": 2500.0}
     by_name["leaf0-spine0"] |= {"pause_frames": 7}
     text = congestion_text([observed(result)])
-    assert "spine0 -> leaf0  2.500 us                               7" in text
+    assert row(text, "spine0 -> leaf0  2.500 us") == ["7"]
 
 
 def test_sentences_warnings_and_victims_are_told(result: dict[str, Any]) -> None:
@@ -100,6 +102,15 @@ def test_sentences_warnings_and_victims_are_told(result: dict[str, Any]) -> None
     assert "!!  LOSSLESS DROP: 1 frame" in text
     assert "  warning: queues.csv ends early" in text
     assert "The victim (h1 to h0) took 1.500 us, 3.2 times what it takes alone." in text
+
+
+def test_a_congestion_control_that_comes_too_late_is_said_to(result: dict[str, Any]) -> None:
+    result["scenario"]["fabric"]["congestion_control"] = "dcqcn"
+    text = congestion_text([observed(result, first_cut_ns=9000.0, all_sent_ns=8000.0)])
+    assert row(text, "first rate cut") == ["9.000", "us"]
+    assert "dcqcn came too late: the first rate was cut at 9.000 us, and all was sent at 8.000 us." in text
+    assert "too late" not in congestion_text([observed(result, first_cut_ns=7000.0, all_sent_ns=8000.0)])
+    assert "too late" not in congestion_text([observed(result)])
 
 
 def test_an_incomplete_run_is_said_to_be(result: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ expect: ["{}"]
         ("flows[src=h0].bytes == 4096B", True),
         ("max(flows.slowdown) <= 1", True),
         ("links[name=leaf0-h0].tx_frames == 0", False),
-        ("links[name=h0-leaf0].tx_frames == 1", True),
+        ("links[name=h0-leaf0].max_queue_bytes == 0B", True),
     ],
 )
 def test_what_leads_somewhere_is_judged_after_the_run(line: str, holds: bool) -> None:

@@ -166,8 +166,12 @@ LINE = "{kind: line, switches: 2}"
             {"settings": ("flow_control=pfc",)},
             "0.host: unknown host 'h9'",
         ),
-        (STORM, {}, "0.kind: a pause_storm takes pause frames, and flow_control is none; allowed with: pfc"),
-        (STORM, {"profile": "native"}, "0.kind: a pause_storm takes pause frames, and flow_control is none"),
+        (
+            STORM,
+            {"settings": ("flow_control=none",)},
+            "0.kind: a pause_storm takes pause frames, and flow_control is none; allowed with: pfc",
+        ),
+        (STORM, {"profile": "native"}, "0.kind: a pause_storm takes pause frames, and flow_control is"),
         (
             "{kind: pause_storm, host: h0, duration: 1ms, priority: 4}",
             {"settings": ("flow_control=pfc",)},
