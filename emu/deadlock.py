@@ -8,13 +8,13 @@ waits there is no deadlock. With one there may be, if traffic fills it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from emu.errors import ScenarioError
 from emu.subnet import Table
-from emu.topology import Kind, PortName, Topology, reverse_name
+from emu.topology import PortName, Topology, reverse_name
 
 NextLane = Callable[[str, int, int, int], int]
 """Switch, port in, port out and lane in to the lane out."""
@@ -38,11 +38,11 @@ def find_cycle(
     Without `next_lane` a frame keeps its lane. With several lanes a link is named with its lane: `s0-s1 lane 1`.
     `nics_sink=False`: a NIC that takes nothing in while what it sends is stuck. Raises ScenarioError for a bad table.
     """
-    waits = dependencies(topology, tables, lanes=lanes, next_lane=next_lane, nics_sink=nics_sink)
-    cycle = shortest_cycle(waits)
+    reach = _Reach(topology, tables, lanes, next_lane)
+    cycle = shortest_cycle(reach.waits_between_switches() if nics_sink else reach.waits(nics_sink=False))
     if cycle is None:
         return None
-    several = len({lane for _, lane in waits}) > 1
+    several = len({lane for _, lane in reach.carried}) > 1
     return [f"{name} lane {lane}" if several else name for name, lane in cycle]
 
 
@@ -54,107 +54,102 @@ def dependencies(
     next_lane: NextLane | None = None,
     nics_sink: bool = True,
 ) -> dict[Channel, list[Channel]]:
-    """The channels that any host's frame to any host can take, and those each may wait for, in the links' order.
-
-    What cannot be part of a cycle is left out where it saves work: with NICs that sink, one host of a switch stands for
-    all that send there, and one destination for all that every switch has the same ways between switches to.
-    """
-    walk = _Walk(topology, tables, next_lane, whole=not nics_sink or next_lane is not None)
-    seen: set[Hashable] = set()
-    for host in topology.hosts:
-        column = walk.column(host)
-        if column not in seen:
-            seen.add(column)
-            walk.towards(host, lanes)
-    if not nics_sink:
-        walk.join_at_nics()
-    names = (name for link in topology.links for name in (link.name, reverse_name(link)))
-    order = {name: number for number, name in enumerate(names)}
-    return {channel: list(walk.waits[channel]) for channel in sorted(walk.waits, key=lambda each: order[each[0]])}
+    """The channels that any host's frame to any host can take, and those each may wait for, in the links' order."""
+    return _Reach(topology, tables, lanes, next_lane).waits(nics_sink=nics_sink)
 
 
-class _Walk:
-    """Follows the tables, one destination after the other, and notes which channel leads on to which."""
+class _Reach:
+    """For each channel, the hosts that a frame in it may be going to: a set, as the bits of one integer."""
 
     def __init__(
-        self, topology: Topology, tables: Mapping[str, Table], next_lane: NextLane | None, *, whole: bool
+        self, topology: Topology, tables: Mapping[str, Table], lanes: Sequence[int], next_lane: NextLane | None
     ) -> None:
-        self._topology = topology
-        self._tables = tables
-        self._whole = whole
         self._next_lane = next_lane
+        self._hosts = {host: 1 << number for number, host in enumerate(topology.hosts)}
         self._out: dict[PortName, tuple[str, PortName]] = {}  # port to the direction's name and the port at its end
         for link in topology.links:
             self._out[link.a] = (link.name, link.b)
             self._out[link.b] = (reverse_name(link), link.a)
-        self._first: dict[str, list[PortName]] = {host: [] for host in topology.hosts}
-        for port in self._out:
-            if port.node in self._first:
-                self._first[port.node].append(port)
-        self.waits: dict[Channel, dict[Channel, None]] = {}
-        self._into: dict[str, dict[Channel, None]] = {}  # host to the channels that end there
-        self._from: dict[str, dict[Channel, None]] = {}  # and those that begin there
+        self._ends = dict(self._out.values())  # a direction's name to the port that it ends at
+        self._starts = {name: port for port, (name, _) in self._out.items()}
+        self._ways = {switch: self._ways_from(switch, table) for switch, table in tables.items()}
+        self.carried: dict[Channel, int] = {}
+        self._spread(lanes)
 
-    def column(self, destination: str) -> Hashable:
-        """Destinations with the same column have the same waits between switches."""
-        if self._whole:
-            return destination
-        ways = [
-            tuple(number for number in table.get(destination, ()) if not self._ends(PortName(switch, number)))
-            for switch, table in self._tables.items()
+    def _ways_from(self, switch: str, table: Table) -> list[tuple[PortName, int]]:
+        """A switch's ports, and the hosts that each leads to."""
+        by_ports: dict[tuple[int, ...], int] = {}  # many hosts have the same ways
+        for host, numbers in table.items():
+            by_ports[numbers] = by_ports.get(numbers, 0) | self._hosts.get(host, 0)
+        ways: dict[PortName, int] = {}
+        for numbers, hosts in by_ports.items():
+            for number in numbers:
+                port = PortName(switch, number)
+                if port not in self._out:
+                    raise ScenarioError(f"the forwarding table of {switch} names port {number}, which has no link")
+                ways[port] = ways.get(port, 0) | hosts
+        return list(ways.items())
+
+    def _spread(self, lanes: Sequence[int]) -> None:
+        """From every host to all others, as far as the tables lead."""
+        everywhere = (1 << len(self._hosts)) - 1
+        news: dict[Channel, int] = {}  # what else a channel may carry, not looked at beyond it so far
+        for port, (name, _) in self._out.items():
+            if port.node in self._hosts:
+                news.update(((name, lane), everywhere & ~self._hosts[port.node]) for lane in lanes)
+        # Where lanes do not depend on it, it does not matter by which port frames came in to a switch.
+        seen: dict[tuple[str, int, int], int] = {}
+        while news:
+            channel = next(iter(news))  # the oldest: far fewer are looked at twice than with the newest first
+            hosts = news.pop(channel)
+            self.carried[channel] = self.carried.get(channel, 0) | hosts
+            end = self._ends[channel[0]]
+            place = (end.node, 0 if self._next_lane is None else end.number, channel[1])
+            hosts &= ~seen.get(place, 0)
+            seen[place] = seen.get(place, 0) | hosts
+            for onward, to in self._onward(channel, hosts):
+                if to & ~self.carried.get(onward, 0):
+                    news[onward] = news.get(onward, 0) | to
+
+    def _onward(self, channel: Channel, hosts: int) -> Iterator[tuple[Channel, int]]:
+        """The channels that frames to those hosts take next, and to which of them by each."""
+        name, lane = channel
+        end = self._ends[name]
+        for port, leads_to in self._ways.get(end.node, ()):
+            to = hosts & leads_to
+            if to:
+                lane_on = lane if self._next_lane is None else self._next_lane(end.node, end.number, port.number, lane)
+                yield (self._out[port][0], lane_on), to
+
+    def waits(self, *, nics_sink: bool) -> dict[Channel, list[Channel]]:
+        """Each channel and those it may wait for, in the links' order."""
+        waits = {
+            channel: [on for on, _ in self._onward(channel, self.carried[channel])] for channel in self._channels()
+        }
+        if not nics_sink:  # what ends at a host waits for all that begins there: answers leave before requests come in
+            begin: dict[str, list[Channel]] = {}
+            for channel in waits:
+                begin.setdefault(self._starts[channel[0]].node, []).append(channel)
+            for (name, _), after in waits.items():
+                if self._ends[name].node in self._hosts:
+                    after += begin.get(self._ends[name].node, ())
+        return waits
+
+    def waits_between_switches(self) -> dict[Channel, list[Channel]]:
+        """The same where NICs sink: nobody waits for what leaves a host, and what ends at one waits for nobody."""
+        inner = [
+            channel
+            for channel in self._channels()
+            if not {self._starts[channel[0]].node, self._ends[channel[0]].node} & self._hosts.keys()
         ]
-        return tuple(ways), tuple(self._out[port][1].node for port in self._starts(destination))
+        known = set(inner)
+        return {
+            channel: [on for on, _ in self._onward(channel, self.carried[channel]) if on in known] for channel in inner
+        }
 
-    def _starts(self, destination: str) -> list[PortName]:
-        """The ports of the hosts that send to this one; but for `whole`, one for each switch."""
-        ports = [port for host, ports in self._first.items() if host != destination for port in ports]
-        if self._whole:
-            return ports
-        by_switch: dict[str, PortName] = {}
-        for port in ports:
-            by_switch.setdefault(self._out[port][1].node, port)
-        return list(by_switch.values())
-
-    def _ends(self, port: PortName) -> bool:
-        """Whether a host is at the other end."""
-        return port in self._out and self._topology.kind(self._out[port][1].node) is Kind.HOST
-
-    def towards(self, destination: str, lanes: Sequence[int]) -> None:
-        """Every way from every host to this one."""
-        seen: set[tuple[PortName, int]] = set()
-        # Channels: the port that it leaves by, and its lane.
-        todo = deque((port, lane) for port in self._starts(destination) for lane in lanes)
-        while todo:
-            port, lane = state = todo.popleft()
-            if state in seen:
-                continue
-            seen.add(state)
-            channel, end = self._channel(port, lane)
-            if self._topology.kind(end.node) is Kind.HOST:
-                self._into.setdefault(end.node, {})[channel] = None
-                continue
-            for number in self._tables.get(end.node, {}).get(destination, ()):
-                onward = PortName(end.node, number)
-                lane_on = lane if self._next_lane is None else self._next_lane(end.node, end.number, number, lane)
-                self.waits[channel][self._channel(onward, lane_on)[0]] = None
-                todo.append((onward, lane_on))
-
-    def join_at_nics(self) -> None:
-        """What ends at a host waits for all that begins there: answers go out before requests are taken in."""
-        for host, channels in self._into.items():
-            for channel in channels:
-                self.waits[channel].update(self._from.get(host, {}))
-
-    def _channel(self, port: PortName, lane: int) -> tuple[Channel, PortName]:
-        if port not in self._out:
-            raise ScenarioError(f"the forwarding table of {port.node} names port {port.number}, which has no link")
-        name, end = self._out[port]
-        channel = (name, lane)
-        if channel not in self.waits:
-            self.waits[channel] = {}
-            if port.node in self._first:
-                self._from.setdefault(port.node, {})[channel] = None
-        return channel, end
+    def _channels(self) -> list[Channel]:
+        order = {name: number for number, name in enumerate(self._ends)}
+        return sorted(self.carried, key=lambda channel: order[channel[0]])
 
 
 def shortest_cycle(waits: Mapping[Item, Iterable[Item]]) -> list[Item] | None:

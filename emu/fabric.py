@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from emu import lossless
@@ -17,7 +17,7 @@ from emu.frame import Envelope
 from emu.framing.native import NativeFraming
 from emu.framing.roce import RoceFraming
 from emu.scenario.model import Scenario
-from emu.subnet import Subnet, single_path
+from emu.subnet import Subnet, Table, single_path
 from emu.taps import Taps
 from emu.topology import Kind, Link, PortName, Topology, reverse_name
 from emu.transport.requester import RequesterConfig
@@ -55,7 +55,7 @@ class Fabric:
         lossless.check(scenario, topology, self._framing)
         self.attachments = Attachments(engine, scenario, self._framing, taps)
         self._subnet = Subnet(topology)
-        self._tables = self._subnet.tables()
+        self.tables = self._forwarding()  # by switch
         self._add_switches()
         self._add_nics()
 
@@ -65,9 +65,14 @@ class Fabric:
             self._framing.prepare()
         for link in self.topology.links:
             self._join(link, wires(link, self._framing) if wires is not None else (None, None))
-        for name, table in self._tables.items():
-            chosen = single_path(table) if self._scenario.fabric.multipath == "single" else table
-            self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in chosen.items()})
+        for name, table in self.tables.items():
+            self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in table.items()})
+
+    def _forwarding(self) -> Mapping[str, Table]:
+        tables = self._subnet.tables()
+        if self._scenario.fabric.multipath != "single":
+            return tables
+        return {name: single_path(table) for name, table in tables.items()}
 
     def _key(self, address: Address) -> int:
         """What frames of this framing carry as destination."""
@@ -75,14 +80,14 @@ class Fabric:
 
     def _add_switches(self) -> None:
         fabric = self._scenario.fabric
-        for name in self.topology.switches:
+        for number, name in enumerate(self.topology.switches):
             self.switches[name] = Switch(
                 self._engine,
                 name,
                 hop_latency_ps=fabric.hop_latency_ps,
                 switching=fabric.switching,
                 slow_to_fast=fabric.slow_to_fast,
-                deals=fabric.multipath == "balanced",
+                deals_from=number if fabric.multipath == "balanced" else None,
             )
 
     def _add_nics(self) -> None:

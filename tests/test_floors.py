@@ -22,7 +22,7 @@ FLOORS: dict[int, str] = {
     4: "emu.devices.ingress emu.devices.lane emu.devices.passage emu.devices.port emu.devices.egress emu.subnet emu.deadlock emu.lossless topologies",
     3: "emu.transport emu.wire emu.capture",
     2: "emu.linklayer emu.congestion emu.framing emu.scenario",
-    1: "emu.engine emu.taps traffic.layers",
+    1: "emu.engine emu.background emu.taps traffic.layers",
     0: "emu.units emu.errors emu.parts emu.crc emu.opcodes emu.topology emu.frame emu.addresses traffic",
 }
 # Where each package from outside, and the standard library's sockets, may be imported.

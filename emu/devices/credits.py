@@ -56,6 +56,7 @@ class LinkCredits(Ingress):
         "_refresh",
         "_round_up",
         "_sent",
+        "_stranger",
         "_switch",
         "has_lost",
         "peer",
@@ -77,6 +78,7 @@ class LinkCredits(Ingress):
         self._sent = [0] * link.vls  # blocks, for the books
         self._lost = [0] * link.vls  # of them, on the link
         self._counted = [0] * link.vls  # blocks that came in
+        self._stranger = Ingress(engine, number, port)  # where frames come in that are not counted
         self._switch: Forwarder | None = None
         self._receive: Callable[[Frame], object] = self.release  # never called before `end_at`
         self._receive_ps = 0
@@ -134,6 +136,14 @@ class LinkCredits(Ingress):
         self._counted[vl] += blocks
         if self.receivers[vl].first_bit_in(blocks):
             self._ask(vl)
+
+    def take_in(self, frame: Frame, deliver: Callable[[Frame], object]) -> None:
+        """A stranger's frame, that nobody granted credit, takes no room: the counts of both ends are not of it."""
+        frame.ingress = self._stranger
+        if self._switch is not None:
+            self._switch.receive(frame)
+        else:
+            self._receive(frame)
 
     def release(self, frame: Frame) -> None:
         vl = frame.envelope.lane

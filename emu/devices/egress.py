@@ -143,6 +143,8 @@ class EgressPort(Port):
         if lane.marker is not None and frame.carries_data and not frame.fecn and lane.marker.marks(lane.held_bytes):
             frame.fecn = True
             frame.data = None  # its bytes are others now
+            if lane.first_mark_ps < 0:
+                lane.first_mark_ps = self._engine.now_ps
 
     def _pop(self, lane: QueueLane) -> Frame:
         frame = lane.pop()

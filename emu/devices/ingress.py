@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from emu.engine import Engine
@@ -54,6 +55,14 @@ class Ingress:
 
     def on_control(self, control: Any) -> None:
         """The last bit of a control frame from the peer is in; one that is not understood is ignored."""
+
+    def on_stranger(self, control: Any) -> None:
+        """A control frame that nobody in the model sent."""
+
+    def take_in(self, frame: Frame, deliver: Callable[[Frame], object]) -> None:
+        """A frame that nobody in the model sent is in, to be treated like any other."""
+        frame.ingress = self
+        deliver(frame)
 
     def may_start(self, frame: Frame) -> bool:
         """Whether the peer lets this frame start now."""

@@ -29,6 +29,7 @@ class Lane:
         "bit",
         "blocked_ps",
         "blocked_since_ps",
+        "first_mark_ps",
         "held_bytes",
         "marker",
         "max_held_bytes",
@@ -41,6 +42,7 @@ class Lane:
         self.held_bytes = 0
         self.max_held_bytes = 0
         self.marker: Marker | None = None
+        self.first_mark_ps = -1  # when a frame was first marked here
         self.blocked_ps = 0  # by blocks that are over
         self.blocked_since_ps = -1
         self._blocked_mark = 0  # the port's waits then

@@ -40,6 +40,7 @@ class LinkPauses(Ingress):
         "_stores",
         "_switch",
         "accounts",
+        "first_pause_ps",
         "on_paused",
         "schedule",
         "timers",
@@ -55,6 +56,7 @@ class LinkPauses(Ingress):
         self._refresh = Timer(engine, self._on_refresh)
         self._expiry = Timer(engine, self._on_expiry)
         self.accounts: tuple[IngressAccount, ...] = ()  # by priority
+        self.first_pause_ps = -1  # when the peer was first paused
         self.on_paused: Callable[[], object] | None = None  # whenever a pause of ours begins, ends or goes on
         self.schedule = PauseSchedule(link.config)
         self.timers = tuple(
@@ -110,6 +112,8 @@ class LinkPauses(Ingress):
         else:
             self._refresh.start(self.schedule.deadline_ps)
         self.port.pause_frames += 1
+        if self.first_pause_ps < 0:
+            self.first_pause_ps = self._engine.now_ps
         return control_frame(Pfc(self._mac, named, quanta))
 
     def on_control(self, control: Any) -> None:
@@ -123,6 +127,9 @@ class LinkPauses(Ingress):
                 timer.on_quanta(control.quanta, now_ps)
         self._await_expiry()
         self._tell()
+
+    def on_stranger(self, control: Any) -> None:
+        self.on_control(control)
 
     def is_paused(self, priority: int, now_ps: int) -> bool:
         """Whether the peer keeps a priority from starting frames."""

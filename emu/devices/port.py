@@ -260,10 +260,12 @@ class Port:
 
     def take_in(self, frame: Frame) -> None:
         """A frame that nobody in the model sent comes out of the far end now."""
-        frame.ingress = self.far_ingress
+        ingress = self.far_ingress
         if isinstance(frame, ControlFrame):
-            if self.far_ingress is not None:
-                self.far_ingress.on_control(frame.control)
+            if ingress is not None:
+                ingress.on_stranger(frame.control)
+        elif ingress is not None:
+            ingress.take_in(frame, self.deliver)
         else:
             self.deliver(frame)
 
@@ -282,6 +284,11 @@ class Port:
     def leaving(self) -> Frame | None:
         """A frame on the wire that still takes room in the buffer it came from."""
         return self._on_wire if self._leaving is not None else None
+
+    @property
+    def leaves(self) -> Ingress | None:
+        """Which buffer that is."""
+        return self._leaving
 
     @property
     def sent_frames(self) -> int:

@@ -21,7 +21,7 @@ class Switch:
 
     __slots__ = (
         "_dealt",
-        "_deals",
+        "_deals_from",
         "_engine",
         "_mixed_rates",
         "_salt",
@@ -48,9 +48,9 @@ class Switch:
         hop_latency_ps: int,
         switching: str,
         slow_to_fast: str = CUT_THROUGH,
-        deals: bool = False,
+        deals_from: int | None = None,
     ) -> None:
-        """`deals`: flows are dealt out over equal ways in the order they first come, rather than by their hash."""
+        """`deals_from`: flows are dealt out over equal ways as they first come, from that one on; None: by their hash."""
         self._engine = engine
         self._salt = crc32(name.encode())  # switches hash alike but not equally, or all would choose the same way
         self._table: dict[int, tuple[EgressPort, ...]] = {}
@@ -66,7 +66,7 @@ class Switch:
         self.lossless_drops = 0  # for want of room, or by a watchdog
         self.lossy_drops = 0
         self.lossless_drop_places: dict[str, int] = {}
-        self._deals = deals
+        self._deals_from = deals_from
         self._dealt: dict[tuple[int, int], EgressPort] = {}  # by destination and hash
         self._turns: dict[int, int] = {}  # flows to each destination that were dealt out
 
@@ -89,7 +89,7 @@ class Switch:
         return ports[0] if len(ports) == 1 else self._pick(ports, destination, path_hash)
 
     def _pick(self, ports: tuple[EgressPort, ...], destination: int, path_hash: int) -> EgressPort:
-        if self._deals:
+        if self._deals_from is not None:
             return self._deal(ports, destination, path_hash)
         mixed = (path_hash ^ self._salt) * _MIX_1 & _WORD
         mixed = (mixed ^ mixed >> 15) * _MIX_2 & _WORD
@@ -116,7 +116,7 @@ class Switch:
         """The way of a flow: for each destination the next one in turn, kept from then on."""
         port = self._dealt.get((destination, path_hash))
         if port is None:
-            turn = self._turns.get(destination, 0)
+            turn = self._turns.get(destination, self._deals_from or 0)
             self._turns[destination] = turn + 1
             port = self._dealt[destination, path_hash] = ports[turn % len(ports)]
         return port

@@ -48,6 +48,7 @@ class Fairness:
         self._last: _Reading | None = None  # when the first of those completed that say how many they post
         self._candidates: dict[FlowKey, _Reading] = {}  # the last delivery of each of the others
         self._too_late = False  # a flow started when another had completed
+        self._asked: list[_Reading] = []  # where the scenario says when to compare: at the beginning and the end
 
     def started(self, flow: FlowKey, now_ps: int) -> None:
         """A flow posts its first message."""
@@ -69,20 +70,38 @@ class Fairness:
         elif messages == flow.expected:
             self._last = self._read(now_ps)
 
+    def read(self, now_ps: int) -> None:
+        """The window that the scenario asks for begins, or ends, now: it takes the place of the usual one."""
+        self._asked.append(self._read(now_ps))
+
     def window(self, now_ps: int) -> Window | None:
         """At the end of the run: what was delivered while all were active; None if they never were."""
+        if len(self._asked) == 2:
+            return _between(*self._asked, self.flows)
         ends = list(self._candidates.values())
         if self._last is not None:
             ends.append(self._last)
         end = min(ends, key=lambda reading: reading.now_ps) if ends else self._read(now_ps)
         if not self.flows or self._too_late or end.now_ps <= self._first.now_ps:
             return None
-        before = self._first.received_bytes
-        shares = {flow: end.received_bytes.get(flow, 0) - before.get(flow, 0) for flow in self.flows}
-        return Window(self._first.now_ps, end.now_ps, shares)
+        return _between(self._first, end, self.flows)
 
     def _read(self, now_ps: int) -> _Reading:
         return _Reading(now_ps, {flow: flow.received_bytes for flow in self.flows})
+
+
+def _between(first: _Reading, last: _Reading, flows: Sequence[FlowKey]) -> Window:
+    before, after = first.received_bytes, last.received_bytes
+    return Window(first.now_ps, last.now_ps, {flow: after.get(flow, 0) - before.get(flow, 0) for flow in flows})
+
+
+def extremes(window: Window | None) -> tuple[float | None, float | None]:
+    """The least and the largest part that a flow had, as multiples of an equal one; None where there is no window."""
+    shares = list(window.delivered_bytes.values()) if window is not None else []
+    if not sum(shares):
+        return None, None
+    equal = sum(shares) / len(shares)
+    return min(shares) / equal, max(shares) / equal
 
 
 def index(window: Window | None, flows: int) -> float | None:

@@ -72,7 +72,7 @@ class Measurement:
         flow.messages += 1
         flow.bytes += message.size_bytes
         self.fairness.delivered(message.flow, flow.messages, message.delivered_ps)
-        self.slowest.add(latency_ps, message.parts, message.size_bytes, floor_ps, message.flow)
+        self.slowest.add(message, latency_ps, floor_ps)
 
     def _completed(self, message: Message) -> None:
         flow = self.flows[message.flow]

@@ -117,9 +117,12 @@ def flow_entry(
 def fair(measurement: Measurement, facts: Mapping[FlowKey, FlowFacts], now_ps: int) -> dict[str, Any]:
     """The `fairness` key: Jain's index, when all flows were active, and why shares differ if that can be told."""
     window = measurement.fairness.window(now_ps)
+    least, largest = fairness.extremes(window)
     return {
         "jain": fairness.index(window, len(measurement.fairness.flows)),
         "window_ns": [window.start_ps / NS, window.end_ps / NS] if window is not None else [],
+        "least_share": least,
+        "largest_share": largest,
         "sentence": fairness.sentence(window, {key: each.path for key, each in facts.items()}),
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from emu.background import Background
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.units import US
@@ -104,37 +105,28 @@ class Sampler:
     ) -> None:
         if interval_ps < 1:
             raise ScenarioError(f"samples every {interval_ps} ps: at least 1 ps apart")
-        self.calls = 0  # events of ours that the engine has run
         self._engine, self._rates, self._sink, self._interval_ps = engine, rates, sink, interval_ps
+        self._background = Background(engine, self._wake)
         self._probes = [_PortProbe(name, port, flow_control) for name, port in ports.items()]
         self._control = CONTROL_SERIES.get(flow_control, "")
         self._last_rates: dict[str, int] = {}
 
     def start(self) -> None:
         """Look now, and every interval from now on while the run goes on."""
-        self._look()
-        self._schedule()
+        self._wake()
 
     def finish(self) -> None:
         """Look once more: the run is over."""
         self._look()
 
-    def _wake(self, _: None) -> None:
-        self.calls += 1
+    @property
+    def calls(self) -> int:
+        """Events of ours that the engine has run."""
+        return self._background.calls
+
+    def _wake(self) -> None:
         self._look()
-        self._schedule()
-
-    def _schedule(self) -> None:
-        """The next look: where the run's events end sooner, at the last of them, as it may be the run's last instant.
-
-        That event will have run before ours, for it was scheduled before.
-        """
-        queue, due_ps = self._engine.queue, self._engine.now_ps + self._interval_ps
-        if not queue:
-            return
-        if not any(event[0] >= due_ps for event in reversed(queue)):  # late ones stand at a heap's end, mostly
-            due_ps = max(event[0] for event in queue)
-        self._engine.at(due_ps, self._wake)
+        self._background.after(self._interval_ps)
 
     def _look(self) -> None:
         now_ps, sink = self._engine.now_ps, self._sink

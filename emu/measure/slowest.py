@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from heapq import heappush, heappushpop
 from typing import Any, NamedTuple
 
+from emu.frame import Message
 from emu.measure.flow import FlowKey
 from emu.measure.values import nearest_rank
 from emu.parts import PARTS, unpack
@@ -34,6 +35,7 @@ class Slow(NamedTuple):
     parts: int  # of its latency: emu/parts.py
     size_bytes: int
     floor_ps: int
+    retransmitted: int  # frames sent again
     flow: FlowKey
 
 
@@ -46,14 +48,18 @@ class Slowest:
         self._heap: list[Slow] = []
         self.count = 0
 
-    def add(self, latency_ps: int, parts: int, size_bytes: int, floor_ps: int, flow: FlowKey) -> None:
+    def add(self, message: Message, latency_ps: int, floor_ps: int) -> None:
         """One more message was delivered."""
         self.count += 1
         heap = self._heap
+        if len(heap) == KEPT and latency_ps <= heap[0].latency_ps:
+            return
+        size_bytes, retransmitted = message.size_bytes, message.retransmitted
+        slow = Slow(latency_ps, self.count, message.parts, size_bytes, floor_ps, retransmitted, message.flow)
         if len(heap) < KEPT:
-            heappush(heap, Slow(latency_ps, self.count, parts, size_bytes, floor_ps, flow))
-        elif latency_ps > heap[0].latency_ps:
-            heappushpop(heap, Slow(latency_ps, self.count, parts, size_bytes, floor_ps, flow))
+            heappush(heap, slow)
+        else:
+            heappushpop(heap, slow)
 
     @property
     def is_exact(self) -> bool:
@@ -68,7 +74,7 @@ class Slowest:
         return sorted(self._heap)[-from_the_slowest]
 
 
-def entry(slowest: Slowest, flow_control: str) -> dict[str, Any]:
+def entry(slowest: Slowest, flow_control: str, congestion_control: str = "none") -> dict[str, Any]:
     """The `p99` key of docs/results.md; zeros and empty texts where no message was delivered."""
     slow = slowest.p99()
     parts = dict(zip(PARTS, unpack(slow.parts if slow else 0), strict=True))
@@ -80,12 +86,11 @@ def entry(slowest: Slowest, flow_control: str) -> dict[str, Any]:
         "dst": slow.flow.destination if slow else "",
         "exact": slowest.is_exact,
         "breakdown_ns": {name: part / NS for name, part in {**parts, "total": sum(parts.values())}.items()},
-        "sentence": _sentence(slow, parts, slowest, WAITS.get(flow_control, WAITS["none"])) if slow else "",
+        "sentence": _sentence(slow, parts, slowest, _words(slow, flow_control, congestion_control)) if slow else "",
     }
 
 
-def _sentence(slow: Slow, parts: Mapping[str, int], slowest: Slowest, wait: str) -> str:
-    words = {**WORDS, "flow_control_wait": wait}
+def _sentence(slow: Slow, parts: Mapping[str, int], slowest: Slowest, words: Mapping[str, str]) -> str:
     shares = sorted(((part / max(slow.latency_ps, 1), words[name]) for name, part in parts.items()), reverse=True)
     where = ", ".join(f"{share * 100:.0f} % {what}" for share, what in shares if share >= LEAST_SHARE)
     which = "p99 message" if slowest.is_exact else f"{KEPT:,}th slowest message"
@@ -97,6 +102,15 @@ def _sentence(slow: Slow, parts: Mapping[str, int], slowest: Slowest, wait: str)
         f" took {_time(slow.latency_ps)}, {times}: {where}."
     )
     return text if slowest.is_exact else f"{text} (Of {slowest.count:,} messages the p99 itself is no longer known.)"
+
+
+def _words(slow: Slow, flow_control: str, congestion_control: str) -> dict[str, str]:
+    """What each part of its time was. A NIC's has waits of its own making in it, too."""
+    own = [f"pacing by {congestion_control}"] if congestion_control != "none" else []
+    if slow.retransmitted:
+        own.append(f"sending {slow.retransmitted:,} frame{'s' if slow.retransmitted > 1 else ''} again")
+    nic = WORDS["nic"] + (f" ({' and '.join(own)} included)" if own else "")
+    return {**WORDS, "nic": nic, "flow_control_wait": WAITS.get(flow_control, WAITS["none"])}
 
 
 def _time(value_ps: int) -> str:

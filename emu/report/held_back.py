@@ -9,12 +9,17 @@ from emu.report.table import count_text, time_text
 
 Result = Mapping[str, Any]
 LOUD = "LOSSLESS DROP"
+PLACES = 6  # where frames were dropped: shown
 RULE = "!" * 100
 
 
 def alarms(result: Result) -> Iterator[str]:
     """Drops of a lossless class, and a deadlock that happened, between rules that catch the eye."""
-    lines = [warning for warning in result["warnings"] if is_loud(warning)]
+    loud = [warning for warning in result["warnings"] if is_loud(warning)]
+    lines = loud[:PLACES]
+    if len(loud) > PLACES:
+        rest = count_text(len(loud) - PLACES, "place")
+        lines.append(f"{LOUD}: and at {rest} more, {count_text(result['drops']['lossless'], 'frame')} in all")
     deadlock = result["deadlock"]
     when = f" at {time_text(deadlock['at_ns'])}" if deadlock["at_ns"] is not None else ""
     lines += [f"DEADLOCK{when}: {_circle(cycle)}" for cycle in deadlock["detected"]]

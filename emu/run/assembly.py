@@ -44,3 +44,5 @@ class Assembly:
         cluster = Cluster(self.engine, self.fabric.contexts, self.scenario.run.seed)
         for traffic in self.scenario.traffic:
             BY_KIND[traffic.kind](cluster, traffic)
+        for when_ps in self.scenario.run.fairness_window_ps or ():
+            self.engine.at(when_ps, self.measurement.fairness.read, when_ps)

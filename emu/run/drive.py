@@ -20,6 +20,7 @@ from emu.measure.series import INTERVAL_PS, Sample, Sampler
 from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
 from emu.run.signals import EndingSignals
+from emu.run.standstill import Standstill, possible
 from emu.scenario.model import Scenario
 from emu.topology import Topology
 
@@ -64,6 +65,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         assembly.join(wires, accept_foreign=options.accept_foreign)
         if options.before_run is not None:
             options.before_run(fabric)
+        standstill = _standstill(assembly)
         built = time.perf_counter()
         _watch(assembly, options)
         sampler = _sampler(assembly, options)
@@ -72,6 +74,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         ran = time.perf_counter()
         if sampler is not None:
             sampler.finish()
+        standstill.finish()
         interrupted = bool(signals.came) and engine.tasks > 0
         for wire in fabric.wires:
             wire.finish()
@@ -81,8 +84,9 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             interrupted=interrupted,
             build_s=built - began,
             run_s=ran - built,
-            warnings=_failures(recorders, options),
-            events_apart=sampler.calls if sampler is not None else 0,
+            warnings=(*standstill.warnings, *_failures(recorders, options)),
+            events_apart=standstill.calls + (sampler.calls if sampler is not None else 0),
+            deadlock=standstill.deadlock,
         )
         return outcome.build(assembly, count, ending)
 
@@ -122,6 +126,16 @@ def _sampler(assembly: Assembly, options: Options) -> Sampler | None:
     )
     sampler.start()
     return sampler
+
+
+def _standstill(assembly: Assembly) -> Standstill:
+    """Looks for deadlocks while the run goes on, unless the forwarding tables leave none possible."""
+    scenario, fabric = assembly.scenario, assembly.fabric
+    cycles = possible(scenario, fabric)
+    standstill = Standstill(assembly.engine, fabric, cycles, watchdogs=scenario.fabric.watchdog is not None)
+    if cycles or assembly.door is not None:  # frames from outside may go other ways than from host to host
+        standstill.watch()
+    return standstill
 
 
 def _failures(recorders: Iterable[Recorder], options: Options) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+from emu.devices.pauses import LinkPauses
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric
@@ -67,10 +68,11 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "messages": result.messages(measurement),
         "fabric_latency_ns": measurement.fabric_ps.summary_ns(),
         **result.breakdown(measurement),
-        "p99": slowest.entry(measurement.slowest, scenario.fabric.flow_control),
+        "p99": slowest.entry(measurement.slowest, scenario.fabric.flow_control, scenario.fabric.congestion_control),
         "flows": result.flows(measurement, facts, engine.now_ps),
         "links": result.links(_links(fabric), engine.now_ps),
         "fairness": result.fair(measurement, facts, engine.now_ps),
+        "congestion": _congestion(fabric),
         "deadlock": _deadlock(ending.deadlock),
         "expect": [],
         "warnings": [*_warnings(fabric, measurement), *ending.warnings],
@@ -104,6 +106,18 @@ def _deadlock(found: Deadlock) -> dict[str, Any]:
         "possible": [list(cycle) for cycle in found.possible],
         "detected": [list(cycle) for cycle in found.detected],
         "at_ns": found.at_ps / NS if found.at_ps is not None else None,
+    }
+
+
+def _congestion(fabric: Fabric) -> dict[str, float | None]:
+    """When frames were first marked and a port first paused its peer: which of the two acted first."""
+    ports = [port for _, port in fabric.links.values()]
+    marks = [lane.first_mark_ps for port in ports for lane in port.lanes if lane.first_mark_ps >= 0]
+    pauses = [port.flow.first_pause_ps for port in ports if isinstance(port.flow, LinkPauses)]
+    pauses = [first_ps for first_ps in pauses if first_ps >= 0]
+    return {
+        "first_mark_ns": min(marks) / NS if marks else None,
+        "first_pause_ns": min(pauses) / NS if pauses else None,
     }
 
 
@@ -171,7 +185,7 @@ def _links(fabric: Fabric) -> list[LinkCount]:
 def _warnings(fabric: Fabric, measurement: Measurement) -> list[str]:
     warnings = [
         f"LOSSLESS DROP: {number} frame{'s' if number > 1 else ''} of a lossless class"
-        f" {'were' if number > 1 else 'was'} dropped at {switch.name} ({place})"
+        f" {'were' if number > 1 else 'was'} dropped at {switch.name} (ingress {place.replace(' ', ', ', 1)})"
         for switch in fabric.switches.values()
         for place, number in switch.lossless_drop_places.items()
     ]

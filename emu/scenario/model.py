@@ -44,10 +44,21 @@ __all__ = [
 
 
 class Run(Model):
-    """`seed` of every random stream; `until`: when to stop at the latest."""
+    """`seed` of every random stream; `until`: when to stop at the latest; `fairness_window`: when to compare flows."""
 
     seed: Annotated[int, *whole(0, 2**63 - 1)] = 1
     until_ps: Time | None = Field(default=None, alias="until")
+    fairness_window_ps: tuple[Time, Time] | None = Field(default=None, alias="fairness_window")  # from, to
+
+    @model_validator(mode="after")
+    def _check_window(self) -> Self:
+        if self.fairness_window_ps is not None:
+            start_ps, end_ps = self.fairness_window_ps
+            if not 0 <= start_ps < end_ps:
+                raise refuse("a window begins before it ends: write it like [20ms, 30ms]", "fairness_window")
+            if self.until_ps is not None and end_ps > self.until_ps:
+                raise refuse("the window ends after `until`: nothing would be measured", "fairness_window")
+        return self
 
 
 def _read_expectation(value: object) -> Expectation:

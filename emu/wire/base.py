@@ -27,7 +27,8 @@ class Wire(Protocol):
     def receive(self, frame: Frame) -> Frame | None:
         """The frame that is due, as its bytes came out: itself, parsed anew if changed, or None if lost.
 
-        Frames come out in the order they went in, whatever the order they are asked for. One that is not in flight came out as it was sent: it need not be asked for.
+        Frames come out in the order they went in, whatever the order they are asked for. One that is not in flight came
+        out as it was sent: it need not be asked for.
         """
 
     def poll(self) -> None:

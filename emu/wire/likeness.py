@@ -9,6 +9,7 @@ from itertools import islice
 from emu.errors import WireError
 from emu.frame import ControlFrame, Frame, Framing
 from emu.framing.control import ControlFraming
+from emu.framing.native import NativeFraming
 
 LINK_CONTROL = ControlFraming()
 CANDIDATES = 8  # frames lost in a row before a changed one: more than these and it counts as foreign
@@ -36,10 +37,16 @@ def nearest(frames: Iterable[Frame], data: bytes) -> int | None:
 
 
 def as_changed(frame: Frame, data: bytes, framing: Framing) -> Frame:
-    """The frame as its changed bytes say: parsed anew if its ICRC is right, else the old one marked bad."""
+    """The frame as its changed bytes say: parsed anew if its ICRC is right, else the old one marked bad.
+
+    Nobody forwards a link's own frames or moves others to another VL, so whatever did either has damaged them.
+    """
     try:
-        own = frame.envelope.framing  # of a link's own frame another than the wire's
-        changed = (own if isinstance(frame, ControlFrame) else framing).decode(data)
+        if isinstance(frame, ControlFrame):
+            raise WireError("a frame of the link's own came out changed")
+        changed = framing.decode(data)
+        if framing.name == NativeFraming.name and changed.envelope.lane != frame.envelope.lane:
+            raise WireError("a frame came out on another VL")
     except WireError:
         changed = copy.copy(frame)
         changed.bad = True

@@ -24,7 +24,7 @@ def record(scenario: Scenario, path: Path) -> list[Sent]:
     """Run it; what left on the links that its `capture` names (on all if it names none) is in the file, too."""
     assembly = Assembly(scenario)
     sent: list[Sent] = []
-    assembly.taps.frame_sent = lambda *seen: sent.append(Sent(*seen[:2], copy(seen[2])))
+    assembly.taps.frame_sent = lambda time_ps, name, frame: sent.append(Sent(time_ps, name, copy(frame)))
     links = chosen(assembly.topology.links, scenario.capture)
     with Recorder(path) as recorder:
         recorder.watch(assembly.taps, links, native=scenario.fabric.framing == "native", title=scenario.name)

@@ -172,6 +172,7 @@ def test_the_text_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert " PFC priority 3: go on\n" in text
     assert " CNP QP 0x11 PSN 0\n" in text
     assert " marked for congestion (CE, FECN, BECN)" in text
+    path.unlink()
     record(lossless.credits(), path)
     text = decode(path, capsys, "--frames")
     assert "  1      0 ns  leaf0-h0" in text

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from struct import pack
 from typing import NamedTuple
 
 import pytest
@@ -15,12 +16,16 @@ from emu.addresses import ipv4_text
 from emu.capture import Record, read
 from emu.capture.recorder import Recorder
 from emu.capture.writer import InterfaceBlock
+from emu.frame import ControlFrame, Frame
+from emu.framing.control import Fcp, Pfc
+from emu.opcodes import CNP
 from emu.scenario import builtin
 from emu.scenario.load import load, parse
 from emu.scenario.model import Scenario
 from tests import reference_crc
+from tests.capture import lossless
 from tests.capture.recording import Sent, record
-from tests.capture.test_recorder import small
+from tests.capture.test_recorder import ALONE, small
 
 TSHARK = shutil.which("tshark")
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed (Debian package tshark)")
@@ -32,7 +37,11 @@ FIELDS = (
     *("infiniband.bth.padcnt", "infiniband.bth.p_key", "infiniband.bth.destqp", "infiniband.bth.a"),
     *("infiniband.bth.psn", "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen"),
     *("infiniband.aeth.syndrome", "infiniband.aeth.msn", "data.len", "infiniband.invariant.crc"),
-    *("infiniband.variant.crc", "_ws.malformed", "_ws.expert"),
+    *("infiniband.variant.crc", "infiniband.reserved", "infiniband.vendor", "ip.dsfield.ecn", "ip.checksum"),
+    *("eth.dst", "eth.src", "eth.type", "macc.opcode", "macc.cbfc.enbv", "erf.types.type"),
+    *(f"macc.cbfc.pause_time.c{priority}" for priority in range(8)),
+    *(f"infiniband_link.{name}" for name in ("op", "fctbs", "vl", "fccl", "lpcrc")),
+    *("_ws.malformed", "_ws.expert"),
 )
 ODD_SIZES = """
 name: odd sizes
@@ -80,13 +89,41 @@ def shown(path: Path) -> Iterator[Shown]:
 
 def check(sent: Sent, fields: Shown) -> None:
     """Everything that both the tap and tshark know about a frame."""
-    frame, envelope = sent.frame, sent.frame.envelope
+    check_place(sent, fields)
+    if isinstance(sent.frame, ControlFrame):
+        check_control(sent.frame.control, fields)
+    else:
+        check_frame(sent.frame, fields)
+
+
+def check_place(sent: Sent, fields: Shown) -> None:
     here, _, there = sent.direction.partition("-")
     assert fields.fields["frame.interface_name"] == sent.direction
     assert fields.fields["frame.interface_description"].startswith(f"{here}-eth")
     assert f" to {there.partition('#')[0]}-eth" in fields.fields["frame.interface_description"]
     assert Decimal(fields.fields["frame.time_epoch"]) * 10**9 == sent.time_ps // 1000
     assert fields.fields["_ws.malformed"] == fields.fields["_ws.expert"] == ""
+
+
+def check_control(control: Pfc | Fcp, fields: Shown) -> None:
+    """A pause, or a flow-control packet with its LPCRC."""
+    if isinstance(control, Fcp):
+        names = ("op", "fctbs", "vl", "fccl", "lpcrc")
+        packet = pack("!HH", control.op << 12 | control.fctbs, control.vl << 12 | control.fccl)
+        lpcrc = int.from_bytes(reference_crc.bitwise(packet, 16, 0xD008).to_bytes(2, "little"), "big")
+        found = [fields.number(f"infiniband_link.{name}") for name in names]
+        assert found == [control.op, control.fctbs, control.vl, control.fccl, lpcrc]
+        assert fields.number("erf.types.type") == 25
+        return
+    mac = control.source_mac.to_bytes(6, "big").hex(":")
+    assert [fields.fields[f"eth.{name}"] for name in ("dst", "src")] == ["01:80:c2:00:00:01", mac]
+    numbers = [fields.number(name) for name in ("eth.type", "macc.opcode", "macc.cbfc.enbv", "frame.len")]
+    assert numbers == [0x8808, 0x0101, control.enabled, 60]
+    assert tuple(fields.number(f"macc.cbfc.pause_time.c{priority}") for priority in range(8)) == control.quanta
+
+
+def check_frame(frame: Frame, fields: Shown) -> None:
+    envelope = frame.envelope
     length = len(envelope.framing.encode(frame))
     if envelope.framing.name == "native":
         length -= 14
@@ -96,7 +133,7 @@ def check(sent: Sent, fields: Shown) -> None:
     else:
         assert fields.fields["ip.src"] == ipv4_text(envelope.source)
         assert fields.fields["ip.dst"] == ipv4_text(envelope.destination)
-        assert fields.number("ip.dsfield") == envelope.tos
+        assert fields.number("ip.dsfield") == envelope.tos | 3 * frame.fecn  # CE
         assert fields.number("udp.srcport") == envelope.udp_source_port
         assert fields.number("udp.dstport") == 4791
         assert fields.number("udp.length") == length - 34
@@ -107,11 +144,16 @@ def check(sent: Sent, fields: Shown) -> None:
     assert fields.number("infiniband.bth.p_key") == envelope.pkey
     assert fields.number("infiniband.bth.padcnt") == -len(frame.payload) % 4
     assert fields.number("infiniband.bth.a") == frame.ack_request
-    check_headers(sent, fields)
+    reserved = fields.fields["infiniband.reserved"].split(",")[0]  # tshark has no name for FECN and BECN
+    assert int(reserved, 16) == 0x80 * frame.fecn | 0x40 * frame.becn
+    if frame.opcode == CNP:  # tshark does not know it: 16 bytes of zeros, and CRCs, are a vendor's
+        assert frame.becn
+        assert fields.fields["infiniband.vendor"].split(",")[1][: 2 * 16] == 32 * "0"
+    else:
+        check_headers(frame, fields)
 
 
-def check_headers(sent: Sent, fields: Shown) -> None:
-    frame = sent.frame
+def check_headers(frame: Frame, fields: Shown) -> None:
     reth = tuple(fields.number(f"infiniband.reth.{name}") for name in ("va", "r_key", "dmalen"))
     assert reth == (frame.reth or (None, None, None))
     aeth = (fields.number("infiniband.aeth.syndrome"), fields.number("infiniband.aeth.msn"))
@@ -129,20 +171,25 @@ def crcs(each: Record) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     return reference_crc.crcs_of_infiniband(packet), (packet[-6:-2], packet[-2:])
 
 
-def check_capture(scenario: Scenario, path: Path) -> None:
+def check_capture(scenario: Scenario, path: Path) -> list[Sent]:
+    """Everything in the capture of all that the run sends, which is returned."""
     sent = record(scenario, path)
     found = list(shown(path))
     assert len(found) == len(sent) > 5
     for each, fields in zip(sent, found, strict=True):
         check(each, fields)
     captured = list(read(path))
-    distinct = {each.data[16:] if each.link_type == 197 else each.data: place for place, each in enumerate(captured)}
-    for place in distinct.values():
-        should, has = crcs(captured[place])
+    seen = [both for both in zip(sent, captured, found, strict=True) if not isinstance(both[0].frame, ControlFrame)]
+    distinct = {one.data[16:] if one.link_type == 197 else one.data: one for _, one, _ in seen}
+    for one in distinct.values():
+        should, has = crcs(one)
         assert has == should
-    for frame, fields in zip(captured, found, strict=True):
-        values = [fields.fields[f"infiniband.{name}.crc"] for name in ("invariant", "variant")]
-        assert [bytes.fromhex(text[2:]) for text in values if text] == list(crcs_carried(frame))
+    for tapped, one, fields in seen:
+        values = [fields.fields[f"infiniband.{name}.crc"][2:] for name in ("invariant", "variant")]
+        if tapped.frame.opcode == CNP:
+            values = [fields.fields["infiniband.vendor"].split(",")[1][2 * 16 :]]
+        assert bytes.fromhex("".join(values)) == b"".join(crcs_carried(one))
+    return sent
 
 
 def crcs_carried(each: Record) -> tuple[bytes, ...]:
@@ -152,6 +199,45 @@ def crcs_carried(each: Record) -> tuple[bytes, ...]:
 @pytest.mark.parametrize("name", builtin.names())
 def test_every_built_in_on_all_links(name: str, tmp_path: Path) -> None:
     check_capture(small(name), tmp_path / "a.pcapng")
+
+
+def control(sent: list[Sent]) -> list[Pfc | Fcp]:
+    """What the links' own frames say."""
+    return [each.frame.control for each in sent if isinstance(each.frame, ControlFrame)]
+
+
+def test_pauses_marks_and_notifications(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    sent = check_capture(lossless.pfc(), path)
+    pauses = [each for each in control(sent) if isinstance(each, Pfc)]
+    assert {(each.enabled, each.quanta[3]) for each in pauses} == {(8, 0xFFFF), (8, 0)}
+    marked = sum(each.frame.fecn for each in sent if not isinstance(each.frame, ControlFrame))
+    notices = sum(each.frame.becn for each in sent if not isinstance(each.frame, ControlFrame))
+    assert min(len(pauses), marked, notices) > 5
+    checked = ("-o", "ip.check_checksum:TRUE", "-T", "fields", "-e", "frame.number")
+    assert len(tshark(path, *checked, "-Y", "ip.dsfield.ecn == 3 && ip.checksum.status == Good").split()) == marked
+    assert tshark(path, *checked, "-Y", "ip && ip.checksum.status != Good") == ""
+    cnp = "infiniband.bth.opcode == 0x81 && infiniband.reserved == 40 && ip.dsfield.dscp == 48"
+    assert len(tshark(path, *checked, "-Y", cnp).split()) == notices
+
+
+def test_two_paused_priorities_in_one_frame(tmp_path: Path) -> None:
+    more = ", ".join(
+        f"{{kind: incast, senders: 3, receiver: h3, size: 128KiB, priority: {priority}}}" for priority in (3, 4)
+    )
+    settings = ("fabric.lossless=[3, 4]", "fabric.congestion_control=none", f"traffic=[{more}]")
+    sent = check_capture(lossless.pfc(*settings), tmp_path / "a.pcapng")
+    named = {each.enabled for each in control(sent) if isinstance(each, Pfc)}
+    assert named == {0b01000, 0b10000, 0b11000}
+
+
+def test_flow_control_packets(tmp_path: Path) -> None:
+    """Of both kinds and VLs, their counts ending in any two bits: those are a packet's LNH, to who takes it for one."""
+    sent = check_capture(lossless.credits(), tmp_path / "a.pcapng")
+    packets = [each for each in control(sent) if isinstance(each, Fcp)]
+    assert {(each.op, each.vl) for each in packets} == {(0, 0), (1, 0), (0, 1), (1, 1)}
+    assert {each.fctbs & 3 for each in packets} == {0, 1, 2, 3}
+    assert any(each.frame.opcode == CNP for each in sent if not isinstance(each.frame, ControlFrame))
 
 
 @pytest.mark.parametrize("profile", ["native", "roce"])
@@ -167,7 +253,7 @@ def test_several_links_and_sizes_of_every_padding(profile: str, tmp_path: Path) 
 
 EVERY_SMALL_SIZE = """
 name: every small size
-fabric: {{profile: {profile}, topology: {{kind: line, switches: 1}}}}
+fabric: {{profile: {profile}, topology: {{kind: line, switches: 1}}, flow_control: none}}
 traffic: [{sizes}]
 capture: [h0-s0]
 """
@@ -210,7 +296,7 @@ def test_one_file_may_hold_both_networks(tmp_path: Path) -> None:
     """As two captures joined would: tshark tells Ethernet from ERF by each interface's link type."""
     paths = [tmp_path / f"{name}.pcapng" for name in ("hello", "line-store-and-forward")]
     for path in paths:
-        record(small(path.stem), path)
+        record(small(path.stem, ALONE), path)
     both = tmp_path / "both.pcapng"
     both.write_bytes(b"".join(path.read_bytes() for path in paths))
     assert sum(1 for _ in read(both)) == len(tshark(both).splitlines()) == 59
@@ -219,7 +305,7 @@ def test_one_file_may_hold_both_networks(tmp_path: Path) -> None:
 
 def test_a_wrong_byte_would_be_noticed(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
-    sent = record(small("hello"), path)
+    sent = record(small("hello", ALONE), path)
     data = bytearray(path.read_bytes())
     data[data.index(sent[-1].frame.data[14:] if sent[-1].frame.data else b"") + 8 + 11] ^= 1  # the ACK's PSN
     path.write_bytes(data)

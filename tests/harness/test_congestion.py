@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ MEMORY = Options(wire="memory")
 # On the wire around the payload, as in test_latency.py; at 400 Gb/s a byte takes 20 ps.
 AROUND, RETH, MTU, PS_PER_BYTE = {"native": 34, "roce": 82}, 16, 4096, 20
 SMALL = ("fabric.topology.leaves=2", "fabric.topology.spines=2", "fabric.topology.hosts_per_leaf=3")
+
+LOSSLESS_DROP = re.compile(
+    r"LOSSLESS DROP: (\d+) frames? of a lossless class w(?:as|ere) dropped at (\w+) \(ingress [\w-]+, priority 3\)"
+)
 
 
 def of(plan: Plan, name: str) -> Any:
@@ -116,6 +121,15 @@ def test_a_victim_is_chosen_that_sends_nowhere_near_the_incast_s_receiver() -> N
     assert incast["senders"] == 14
     assert "h0" not in victim["pair"]
     assert victim["pair"][0] == "h15"  # the one that sends nothing else
+
+
+def test_a_lossless_drop_is_told_with_its_place_and_every_one_is_counted() -> None:
+    settings = (*SMALL, "fabric.xoff=64KiB", "fabric.headroom=0B")
+    plan = Plan(profiles=("roce",), controls=("none",), senders=5, size_bytes=65_536, settings=settings)
+    result = observe(of(plan, "incast roce none"), MEMORY).result
+    told = [LOSSLESS_DROP.fullmatch(warning) for warning in result["warnings"]]
+    assert result["drops"]["lossless"] == sum(int(each[1]) for each in told if each) > 0
+    assert {each and each[2] for each in told} <= {"leaf0", "leaf1", "spine0", "spine1"}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

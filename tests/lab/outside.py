@@ -25,15 +25,20 @@ Deed = Callable[["Outside"], object]
 
 
 class Outside:
-    """A run with somebody at its links. `deeds` are (virtual time in us, what is done then)."""
+    """A run with somebody at its links. `deeds`: (virtual time in us, what is done then); `text`: another scenario."""
 
-    def __init__(self, *deeds: tuple[int, Deed], traffic: str = "count: 8", more: str = "", **options: Any) -> None:
+    def __init__(
+        self, *deeds: tuple[int, Deed], traffic: str = "count: 8", more: str = "", text: str = "", **options: Any
+    ) -> None:
         self.deeds = deeds
-        text = f"""
+        text = (
+            text
+            or f"""
 name: faults
 fabric: {{profile: roce, topology: {{kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 2}}{more}}}
 traffic: [{{kind: write, pairs: [[h0, h3]], size: 64KiB, {traffic}}}]
 """
+        )
         self.scenario = parse(text, "faults.yaml", ())
         self.dropped: list[int] = []
         self.options = {"before_run": self._begin, "on_progress": lambda *_: self._look(), **options}

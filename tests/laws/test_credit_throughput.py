@@ -23,13 +23,13 @@ NEAR = "cable: 0m, rate: 3200Gbps"
 
 @dataclass(frozen=True)
 class Line:
-    """Two hosts, up to two switches, and one link among them that is longer and slower than the others: number `place`."""
+    """Two hosts and up to two switches; link number `place` is longer and slower than the others."""
 
     switches: int
     place: int
     rate_gbps: int
     cable_m: int
-    hop_ps: int
+    hop_ps: int  # below twice the cable's time, or the links before the slow one would be what limits
     mtu: int
     frames: int  # that the window holds
     rest: int  # and blocks more than those
@@ -92,14 +92,14 @@ traffic: [{{kind: write, pairs: [{pairs}], size: {FRAMES * self.mtu}B}}]
         return Stage(self.text()).run().data[f"{a}-{b}"][SKIPPED:-2]
 
 
-lines = st.integers(0, 2).flatmap(
-    lambda switches: st.builds(
+lines = st.tuples(st.integers(0, 2), st.integers(20, 1000)).flatmap(
+    lambda drawn: st.builds(
         Line,
-        switches=st.just(switches),
-        place=st.integers(0, switches),
+        switches=st.just(drawn[0]),
+        place=st.integers(0, drawn[0]),
         rate_gbps=st.sampled_from([25, 100, 200, 400]),
-        cable_m=st.integers(20, 1000),
-        hop_ps=st.integers(0, 600_000),
+        cable_m=st.just(drawn[1]),
+        hop_ps=st.integers(0, drawn[1] * 5000),
         mtu=st.sampled_from([256, 512, 1024, 2048, 4096]),
         frames=st.integers(1, 30),
         rest=st.integers(0, 60),
@@ -110,7 +110,7 @@ lines = st.integers(0, 2).flatmap(
 ONE = Line(1, 0, 400, 100, 260_000, 4096, 1, 1, 1, False)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=60)
 @given(lines)
 @example(ONE)
 @example(Line(2, 1, 400, 200, 260_000, 4096, 15, 0, 64, False))

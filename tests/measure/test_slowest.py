@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from emu.frame import Message
 from emu.measure import slowest
 from emu.measure.slowest import Slowest, entry
 from emu.measure.values import Values
@@ -17,10 +18,19 @@ def parts_of(**parts_ps: int) -> int:
     return pack(*(parts_ps.get(name, 0) for name in PARTS))
 
 
+def add(
+    made: Slowest, latency_ps: int, parts: int, size_bytes: int, floor_ps: int, source: str, again: int = 0
+) -> None:
+    """One message from `source` to h0, of which so many frames were sent again."""
+    message = Message(FakeFlow(source), 0, size_bytes, 0)
+    message.parts, message.retransmitted = parts, again
+    made.add(message, latency_ps, floor_ps)
+
+
 def kept(latencies: list[int]) -> Slowest:
-    made, flow = Slowest(), FakeFlow("h7")
+    made = Slowest()
     for latency_ps in latencies:
-        made.add(latency_ps, parts_of(queueing=latency_ps), 1 << 20, latency_ps // 2, flow)
+        add(made, latency_ps, latency_ps, 1 << 20, latency_ps // 2, "h7")
     return made
 
 
@@ -58,7 +68,7 @@ def test_the_sentence_names_what_it_waited_for(flow_control: str, wait: str) -> 
     made = Slowest()
     parts = parts_of(flow_control_wait=191_906_000, queueing=90_000_000, control_frame_wait=4_380_000)
     parts += parts_of(serialization=22_022_000, propagation=80_000, nic=6_212_000)
-    made.add(314_600_000, parts, 1 << 20, 22_100_000, FakeFlow("h7"))
+    add(made, 314_600_000, parts, 1 << 20, 22_100_000, "h7")
     found = entry(made, flow_control)
     assert found["sentence"] == (
         "The p99 message (h7 to h0, 1MiB) took 314.6 us, 14.2 times its 22.1 us floor:"
@@ -73,7 +83,7 @@ def test_the_sentence_names_what_it_waited_for(flow_control: str, wait: str) -> 
 
 def test_an_unhindered_message_took_its_floor() -> None:
     made = Slowest()
-    made.add(1000, parts_of(serialization=600, switching=400), 64, 1000, FakeFlow("h1"))
+    add(made, 1000, parts_of(serialization=600, switching=400), 64, 1000, "h1")
     assert entry(made, "none")["sentence"] == (
         "The p99 message (h1 to h0, 64B) took 1 ns, its physical floor: 60 % on the wire itself, 40 % in switches."
     )
@@ -83,3 +93,18 @@ def test_without_a_message_all_is_zero_and_nothing_is_said() -> None:
     found = entry(Slowest(), "credits")
     assert (found["latency_ns"], found["src"], found["sentence"]) == (0.0, "", "")
     assert set(found["breakdown_ns"].values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("control", "again", "said"),
+    [
+        ("none", 0, "in the NICs"),
+        ("dcqcn", 0, "in the NICs (pacing by dcqcn included)"),
+        ("none", 1, "in the NICs (sending 1 frame again included)"),
+        ("dcqcn", 1200, "in the NICs (pacing by dcqcn and sending 1,200 frames again included)"),
+    ],
+)
+def test_what_else_a_nic_s_share_has_in_it_is_said(control: str, again: int, said: str) -> None:
+    made = Slowest()
+    add(made, 1000, parts_of(nic=1000), 64, 500, "h1", again)
+    assert entry(made, "pfc", control)["sentence"].endswith(f"100 % {said}.")

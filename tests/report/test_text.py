@@ -81,6 +81,14 @@ def test_a_lossless_drop_and_a_deadlock_stand_out(result: dict[str, Any]) -> Non
     assert "  warning: another matter" in lines
 
 
+def test_of_many_places_of_lossless_drops_some_are_shown_and_all_are_counted(result: dict[str, Any]) -> None:
+    result["warnings"] = [f"LOSSLESS DROP: 2 frames at leaf{number}" for number in range(9)]
+    result["drops"]["lossless"] = 18
+    lines = [line for line in summary(result).splitlines() if "LOSSLESS DROP" in line]
+    assert len(lines) == 7
+    assert lines[-1] == "!!  LOSSLESS DROP: and at 3 places more, 18 frames in all"
+
+
 def test_what_the_p99_message_waited_for_and_how_fair_it_was_are_said(result: dict[str, Any]) -> None:
     text = summary(result)
     assert f"  {result['p99']['sentence']}\n" in text
