@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -45,13 +47,14 @@ class Line:
     switching: str = "cut_through"
     slow_to_fast: str = "cut_through"
     count: int = 2
+    control: str = "flow_control: none"  # and more values of the fabric, a line each
 
     def text(self) -> str:
         switches = [f"s{number}" for number in range(len(self.rates_gbps) - 1)]
         nodes = ["h0", *switches, "h1"]
         links = ", ".join(
             f"{{a: {a}, b: {b}, rate: {float(rate)}Gbps, cable: {cable}mm}}"
-            for a, b, rate, cable in zip(nodes, nodes[1:], self.rates_gbps, self.cables_mm, strict=False)
+            for (a, b), rate, cable in zip(pairwise(nodes), self.rates_gbps, self.cables_mm, strict=True)
         )
         nic = ", ".join(f"{leg}: {value}ps" for leg, value in LEGS_PS.items())
         return f"""
@@ -63,6 +66,7 @@ fabric:
   path_mtu: {self.mtu}B
   switching: {self.switching}
   slow_to_fast: {self.slow_to_fast}
+{indent(self.control, "  ")}
 host: {{nic: {{{nic}}}}}
 traffic: [{{kind: write, pairs: [[h0, h1]], size: {self.size}B, count: {self.count}}}]
 """

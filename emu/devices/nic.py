@@ -169,15 +169,19 @@ class Nic:
             engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
         if frame.fecn and self.notifier is not None and state.notice_envelope is not None:
             if self.notifier.on_marked(frame.envelope.destination_qp, engine.now_ps):
-                notice = Frame(state.notice_envelope, opcodes.CNP, 0)
-                notice.becn = True
-                engine.at(engine.now_ps + timing.ack_turnaround_ps, self._transmit.notify, notice)
+                engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, state.notice_envelope)
         message = frame.message
         if state.responder.message_done and message is not None:
             message.last_bit_ps = engine.now_ps - timing.receive_ps
             message.parts = frame.parts + (timing.delivery_ps << NIC)
             engine.hold()  # a requester may see its CQE before the data can be seen here
             engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
+
+    def _notify(self, envelope: Envelope) -> None:
+        """A congestion notification is ready to leave; it is no frame on its way before."""
+        notice = Frame(envelope, opcodes.CNP, 0)
+        notice.becn = True
+        self._transmit.notify(notice)
 
     def _take_notice(self, state: QueuePairState) -> None:
         """A CNP, whose BECN says that this queue pair's frames met congestion."""

@@ -56,6 +56,7 @@ class Latencies:
     inputs: dict[str, Mapping[str, Provenance]] = field(default_factory=dict)  # by profile, then by path
     about: dict[str, Any] = field(default_factory=dict)  # what all rows share: the pair of hosts, the fabric, the wire
     uneven: list[str] = field(default_factory=list)  # rows whose messages were not all alike: means
+    spread_ns: float = 0.0  # the most that messages of one row differ
     missing: list[str] = field(default_factory=list)  # rows that are not there, and why: not all messages arrived
     interrupted: bool = False  # rows are missing
 
@@ -68,7 +69,7 @@ class Latencies:
             for profile, paths in self.inputs.items()
         }
         complete = not self.interrupted and not self.missing
-        notes = {"uneven": self.uneven, "missing": self.missing}
+        notes = {"uneven": self.uneven, "spread_ns": self.spread_ns, "missing": self.missing}
         return {"rows": self.rows, "complete": complete, **self.about, **notes, "inputs": inputs}
 
 
@@ -204,8 +205,10 @@ def _add(latencies: Latencies, plan: Plan, profile: str, scenario: Scenario, res
         "message_latency_ns": messages["latency_ns"],
         "completion_latency_ns": messages["completion_latency_ns"],
     }
-    if any(each["min"] != each["max"] for each in figures.values()):
+    spread_ns = max(each["max"] - each["min"] for each in figures.values())
+    if spread_ns:
         latencies.uneven.append(label)
+        latencies.spread_ns = max(latencies.spread_ns, round(spread_ns, 6))
     latencies.rows.append(
         {
             "profile": profile,

@@ -77,7 +77,8 @@ class Fairness:
     def window(self, now_ps: int) -> Window | None:
         """At the end of the run: what was delivered while all were active; None if they never were."""
         if len(self._asked) == 2:
-            return _between(*self._asked, self.flows)
+            first, last = self._asked
+            return _between(first, last, self.flows)
         ends = list(self._candidates.values())
         if self._last is not None:
             ends.append(self._last)

@@ -6,6 +6,7 @@ The recurrences of the timing model (docs/timing.md), over integers; every measu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from emu.units import SECOND
@@ -48,14 +49,18 @@ class Transit:
             self.repeat(lambda size=wire_bytes: self.frame(size), count)  # type: ignore[misc]
 
     def repeat(self, send: Callable[[], None], times: int) -> None:
-        """Do `send()` that often; once each adds the same at every egress, the rest is a multiplication."""
+        """Do `send()` that often; once each adds the same at every egress, the rest is a multiplication.
+
+        Not while an egress adds less than the one before it: what waits there grows less, and when it is gone it adds
+        more.
+        """
         steady, added = 0, [0]
         for done in range(1, times + 1):
             before = list(self._last_out)
             send()
             before, added = added, [after - since for after, since in zip(self._last_out, before, strict=True)]
             steady = steady + 1 if added == before else 0
-            if steady > 2 * len(self._hops):
+            if steady > 2 * len(self._hops) and all(near <= far for near, far in pairwise(added)):
                 rest = times - done
                 self._last_out = [since + rest * more for since, more in zip(self._last_out, added, strict=True)]
                 return

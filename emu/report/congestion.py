@@ -89,16 +89,26 @@ def _jain(run: Observed) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def _first(key: str) -> Callable[[Observed], str]:
+    def text(run: Observed) -> str:
+        value_ns = run.result["congestion"][key]
+        return "-" if value_ns is None else time_text(value_ns)
+
+    return text
+
+
 ROWS: tuple[tuple[str, Callable[[Observed], str]], ...] = (
     ("completion", lambda run: time_text(completion_ns(run.result))),
     ("ideal: busiest host link, data back to back", lambda run: time_text(run.ideal_ns)),
     ("  completion in times of it", _times_ideal),
     ("p99 message", lambda run: time_text(run.result["p99"]["latency_ns"])),
     ("fairness (Jain)", _jain),
+    ("first pause", _first("first_pause_ns")),
     ("pause frames", _sum("pause_frames")),
     ("paused, all links together", _sum("paused_ns")),
     ("waited for credits, all links together", _sum("credit_wait_ns")),
-    ("frames marked (ECN, FECN)", _sum("ecn_marked")),
+    ("first mark (ECN, FECN)", _first("first_mark_ns")),
+    ("frames marked", _sum("ecn_marked")),
     ("notifications (CNP, BECN)", lambda run: f"{run.result['frames']['cnps']:,}"),
     ("first rate cut", lambda run: time_text(run.first_cut_ns) if run.first_cut_ns is not None else "-"),
     ("sent again", lambda run: f"{sum(flow['retransmitted'] for flow in run.result['flows']):,}"),

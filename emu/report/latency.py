@@ -71,8 +71,9 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
         f" {count_text(row['hops'], 'switch', 'switches')}, unloaded; {count_text(found['iters'], 'message')} a row"
     )
     yield f"{shape}; wire {found['wire']}"
-    for each in found["uneven"]:
-        yield f"note: {each}: the messages differed; the row is their mean"
+    if found["uneven"]:
+        rows, spread = ", ".join(found["uneven"]), time_text(found["spread_ns"])
+        yield f"note: means of messages that differ by up to {spread} (behind control frames of the links, say): {rows}"
     yield from _missing(found)
 
 

@@ -45,8 +45,8 @@ def _check_memories(fabric: Fabric, engine: Engine) -> None:
         inside[switch.name] += frame.wire_bytes - overhead_bytes
 
     for *_, action, frame in engine.queue:
-        device = getattr(action, "__self__", None)
-        if isinstance(frame, Frame) and isinstance(device, (Switch, EgressPort)):
+        if getattr(action, "__func__", None) in (Switch.receive, EgressPort.enqueue):  # not those on a port's wire
+            device = getattr(action, "__self__", None)
             hold(device if isinstance(device, Switch) else of_port[id(device)], frame)
     for switch in fabric.switches.values():
         for port in switch.ports.values():

@@ -20,7 +20,7 @@ from emu.measure.series import INTERVAL_PS, Sample, Sampler
 from emu.run import conservation, expectations, outcome
 from emu.run.assembly import Assembly
 from emu.run.signals import EndingSignals
-from emu.run.standstill import Standstill, possible
+from emu.run.standstill import Standstill
 from emu.scenario.model import Scenario
 from emu.topology import Topology
 
@@ -58,13 +58,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     assembly = Assembly(scenario, options.on_message)
     engine, fabric = assembly.engine, assembly.fabric
     with closing(engine), EndingSignals(engine) as signals, ExitStack() as undo:
-        recorders = [undo.enter_context(Recorder(path, replace=options.replace_captures)) for path in options.captures]
-        wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
-        for recorder in recorders:
-            _record(recorder, assembly)
-        assembly.join(wires, accept_foreign=options.accept_foreign)
-        if options.before_run is not None:
-            options.before_run(fabric)
+        recorders = _join(assembly, options, undo)
         standstill = _standstill(assembly)
         built = time.perf_counter()
         _watch(assembly, options)
@@ -74,14 +68,12 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         ran = time.perf_counter()
         if sampler is not None:
             sampler.finish()
-        standstill.finish()
-        interrupted = bool(signals.came) and engine.tasks > 0
         for wire in fabric.wires:
             wire.finish()
         count = conservation.check(assembly)
         ending = outcome.Ending(
             wire=options.wire,
-            interrupted=interrupted,
+            interrupted=bool(signals.came) and engine.tasks > 0,
             build_s=built - began,
             run_s=ran - built,
             warnings=(*standstill.warnings, *_failures(recorders, options)),
@@ -89,6 +81,18 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             deadlock=standstill.deadlock,
         )
         return outcome.build(assembly, count, ending)
+
+
+def _join(assembly: Assembly, options: Options, undo: ExitStack) -> list[Recorder]:
+    """Lay the wires and join the devices by them; returns what records. `undo` ends it all."""
+    recorders = [undo.enter_context(Recorder(path, replace=options.replace_captures)) for path in options.captures]
+    wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
+    for recorder in recorders:
+        _record(recorder, assembly)
+    assembly.join(wires, accept_foreign=options.accept_foreign)
+    if options.before_run is not None:
+        options.before_run(assembly.fabric)
+    return recorders
 
 
 def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
@@ -130,10 +134,8 @@ def _sampler(assembly: Assembly, options: Options) -> Sampler | None:
 
 def _standstill(assembly: Assembly) -> Standstill:
     """Looks for deadlocks while the run goes on, unless the forwarding tables leave none possible."""
-    scenario, fabric = assembly.scenario, assembly.fabric
-    cycles = possible(scenario, fabric)
-    standstill = Standstill(assembly.engine, fabric, cycles, watchdogs=scenario.fabric.watchdog is not None)
-    if cycles or assembly.door is not None:  # frames from outside may go other ways than from host to host
+    standstill = Standstill(assembly.engine, assembly.scenario, assembly.fabric)
+    if standstill.deadlock.possible or assembly.door is not None:  # frames from outside may go any way
         standstill.watch()
     return standstill
 

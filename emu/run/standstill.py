@@ -22,23 +22,31 @@ What notices a deadlock otherwise takes longer: a pause runs out after 84 us at 
 
 def possible(scenario: Scenario, fabric: Fabric) -> Cycles:
     """A shortest circle of links that could wait for each other, with the forwarding tables as they are; or none."""
-    if scenario.fabric.flow_control != "credits" and not lossless.lossless_priorities(scenario.fabric):
+    if not _lanes(scenario):
         return ()
     cycle = find_cycle(fabric.topology, fabric.tables)
     return (cycle,) if cycle else ()
 
 
+def _lanes(scenario: Scenario) -> int:
+    """How many lanes of a link may have to wait for its far end."""
+    fabric = scenario.fabric
+    return fabric.vls if fabric.flow_control == "credits" else len(lossless.lossless_priorities(fabric))
+
+
 class Standstill:
     """Looks on from when a lane is blocked, and stops the engine at a deadlock; where watchdogs break it, warns."""
 
-    def __init__(self, engine: Engine, fabric: Fabric, possible: Cycles, *, watchdogs: bool) -> None:
+    def __init__(self, engine: Engine, scenario: Scenario, fabric: Fabric) -> None:
         self._engine = engine
-        self._watchdogs = watchdogs
+        self._watchdogs = scenario.fabric.watchdog is not None
+        self._several = _lanes(scenario) > 1
         self._background = Background(engine, self._check)
         self._knots = Knots(engine, fabric)
         self._is_over = False  # one knot is enough
-        self.deadlock = Deadlock(possible)
-        self.warnings = [f"a deadlock is possible: {_chain(cycle, 'may wait for')}" for cycle in possible]
+        cycles = possible(scenario, fabric)
+        self.deadlock = Deadlock(cycles)
+        self.warnings = [f"a deadlock is possible: {_chain(cycle, 'may wait for')}" for cycle in cycles]
 
     def watch(self) -> None:
         """From now on. Where none is possible, this need not be."""
@@ -54,11 +62,6 @@ class Standstill:
         """A lane is blocked."""
         self._background.after(CHECK_PS)
 
-    def finish(self) -> None:
-        """The run is over. If because nothing more can ever happen, then who is blocked now is so for good."""
-        if not self._engine.queue and not self._is_over:
-            self._judge(self._knots.find(self._engine.now_ps))
-
     def _check(self) -> None:
         if self._is_over:
             return
@@ -71,8 +74,7 @@ class Standstill:
         if cycle is None:
             return
         self._is_over = True
-        several = len({place.lane.number for place in waits}) > 1
-        names = [f"{port.name} lane {lane.number}" if several else port.name for port, lane in cycle]
+        names = [f"{port.name} lane {lane.number}" if self._several else port.name for port, lane in cycle]
         now_ps, frames = self._engine.now_ps, sum(len(place.lane.frames) for place in waits)
         since_ps = max(place.lane.blocked_since_ps for place in cycle)
         when = f"at {now_ps / US:.2f} us"

@@ -134,6 +134,7 @@ def test_messages_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(emu.harness.latency, "run", one_is_late)
     found = measure(Plan(profiles=("native",), sizes_bytes=(64, 128)), MEMORY)
     assert found.uneven == ["native 128B"]
+    assert found.spread_ns > 800
     assert found.rows[1]["completion_latency_ns"] == 5000.5
 
 

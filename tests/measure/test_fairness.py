@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.measure.fairness import Fairness, Window, index, jain, sentence
+from emu.measure.fairness import Fairness, Window, extremes, index, jain, sentence
 from tests.measure.flows import FakeFlow
 
 
@@ -64,6 +64,23 @@ def test_the_window_opens_at_the_last_start_and_closes_at_the_first_completion()
     window = fairness.window(99)
     assert (window and window[:2], shares(window)) == ((10, 20), [30, 10])
     assert index(window, 2) == jain([30, 10])
+
+
+def test_a_window_that_was_asked_for_takes_the_place_of_the_usual_one() -> None:
+    fairness, both = Fairness(), flows(2)
+    for flow in both:
+        fairness.started(flow, 0)
+    receive(both, 10, 10)
+    fairness.read(5)
+    receive(both, 40, 20)
+    assert shares(fairness.window(7)) == [40, 20]  # its end has not come: the usual one
+    fairness.read(8)
+    receive(both, 99, 99)
+    fairness.delivered(both[0], 1, 9)
+    window = fairness.window(10)
+    assert (window and window[:2], shares(window)) == ((5, 8), [30, 10])
+    assert extremes(window) == (0.5, 1.5)
+    assert extremes(None) == (None, None)
 
 
 def test_flows_that_start_together_have_one_snapshot_and_none_is_read_for_a_message_between() -> None:

@@ -60,11 +60,14 @@ def test_every_run_has_a_column(result: dict[str, Any]) -> None:
     other["drops"]["lossless"] = 4
     other["frames"]["cnps"] = 12
     other["fairness"]["jain"] = None
+    other["congestion"] = {"first_mark_ns": 1500.0, "first_pause_ns": 2000.0}
     text = congestion_text([observed(result), observed(other, "incast roce none", ideal_ns=0.0)])
     assert row(text, "pause frames") == ["0", "6"]
     assert row(text, "paused, all links together") == ["0", "ns", "6.000", "us"]
     assert row(text, "waited for credits, all links together")[-2:] == ["150.0", "ns"]
-    assert row(text, "frames marked (ECN, FECN)") == ["0", "15"]
+    assert row(text, "frames marked") == ["0", "15"]
+    assert row(text, "first pause") == ["-", "2.000", "us"]
+    assert row(text, "first mark (ECN, FECN)") == ["-", "1.500", "us"]
     assert row(text, "notifications (CNP, BECN)") == ["0", "12"]
     assert row(text, "dropped, lossless") == ["0", "4"]
     assert row(text, "first rate cut") == ["-", "-"]

@@ -35,6 +35,7 @@ def found(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
         "topology": {"kind": "line"},
         "iters": 2,
         "uneven": [],
+        "spread_ns": 0.5,
         "missing": [],
     }
     return {"rows": list(rows), "inputs": inputs, **about, **more}
@@ -96,5 +97,6 @@ def test_a_row_that_is_missing_and_one_that_is_a_mean() -> None:
     text = latency_text(found(NATIVE, SLOW, row("native", 64, 300, 200), uneven=["slow 4096B"]), Fraction(1, 2))
     assert cells(text, "fabric latency:", "64B") == ["300.0", "ns", "-"]
     assert cells(text, "native is lower by", "64B") == ["-"]
-    assert "note: slow 4096B: the messages differed; the row is their mean" in text
+    assert "note: means of messages that differ by up to 0.500 ns" in text
+    assert "say): slow 4096B\n" in text
     assert latency_text(found(), Fraction(1, 2)) == "no row is whole"

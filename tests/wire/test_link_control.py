@@ -17,6 +17,7 @@ from emu.framing.control import (
     Control,
     Fcp,
     Pause,
+    Pfc,
     decode,
     encode,
     pfc,
@@ -69,9 +70,9 @@ def is_control(data: bytes) -> bool:
     return int.from_bytes(data[12:14], "big") in TEXTS
 
 
-def says(of: Callable[[Any], bool]) -> Callable[[bytes], bool]:
+def says(of: Callable[[Control], bool]) -> Callable[[bytes], bool]:
     """Whether bytes are link control that says so."""
-    return lambda data: is_control(data) and bool(of(decode(data)))
+    return lambda data: is_control(data) and of(decode(data))
 
 
 def tamper(
@@ -103,7 +104,7 @@ def flipped(data: bytes) -> bytes:
 
 def all_done(result: dict[str, Any]) -> bool:
     messages = result["messages"]
-    return messages["completed"] == messages["posted"] == 3 and messages["failed"] == 0 and result["complete"]
+    return bool(result["complete"]) and (messages["completed"], messages["posted"], messages["failed"]) == (3, 3, 0)
 
 
 def undisturbed(text: str) -> dict[str, Any]:
@@ -191,12 +192,12 @@ def test_all_credits_of_a_link_lost_for_good_end_the_run() -> None:
     assert result["messages"]["statuses"].keys() >= {"RETRY_EXC_ERR"}
 
 
-def xoff(control: Any) -> bool:
-    return bool(control.quanta[3])
+def xoff(control: Control) -> bool:
+    return isinstance(control, Pfc) and control.quanta[3] > 0
 
 
-def xon(control: Any) -> bool:
-    return not control.quanta[3]
+def xon(control: Control) -> bool:
+    return isinstance(control, Pfc) and control.quanta[3] == 0
 
 
 @pytest.mark.parametrize("change", [eaten, flipped])
@@ -212,9 +213,9 @@ def test_a_lost_xon_ends_by_the_pause_running_out(change: Change) -> None:
     assert before_ns + 1_000 < paused_ns <= before_ns + 5_120 + 1_000
 
 
-def paused(result: dict[str, Any]) -> float:
-    """For how long LINK was paused."""
-    (found,) = [link["paused_ns"] for link in result["links"] if link["name"] == LINK]
+def paused(result: dict[str, Any], name: str = LINK) -> float:
+    """For how long it was paused, the priorities' added up."""
+    (found,) = [link["paused_ns"] for link in result["links"] if link["name"] == name]
     return float(found)
 
 
@@ -256,11 +257,15 @@ def test_a_strangers_control_is_counted_and_not_acted_on(text: str, control: str
 
 @pytest.mark.parametrize("control", ["pfc", "pause"])
 def test_a_strangers_pause_is_obeyed_where_strangers_are_let_in(control: str) -> None:
-    outside = Outside((5, lambda them: forge(them, BACK, encode(FORGED[control]))), text=PFC, accept_foreign=True)
+    said = encode(FORGED[control])
+    outside = Outside((5, lambda them: forge(them, "h3-leaf1", said)), text=PFC, accept_foreign=True)
     result = outside.run()
     assert all_done(result)
     assert (result["frames"]["foreign"], result["deterministic"]) == (1, False)
-    assert paused(result) > paused(undisturbed(PFC)) + 50_000  # 83.9 us, but for what of it was paused anyway
+    assert paused(undisturbed(PFC), "leaf1-h3") == 0
+    priorities = {"pfc": 1, "pause": 8}[control]
+    assert paused(result, "leaf1-h3") >= priorities * 0xFFFF * 1.28  # quanta at 400 Gb/s
+    assert result["virtual_ns"] > 0xFFFF * 1.28
 
 
 def test_a_strangers_credits_are_not_taken() -> None:
