@@ -131,7 +131,10 @@ class Nic:
         self._engine.at(self._engine.now_ps + self.timing.post_ps, self._posted, (state, wqe))
 
     def storm(self, priority: int, duration_ps: int) -> None:
-        """Pause the peer's priority from now on, for so long, as a broken NIC does. Raises ScenarioError without PFC."""
+        """Pause the peer's priority from now on, for so long, as a broken NIC does.
+
+        Raises ScenarioError without PFC.
+        """
         flow = self.port.flow
         if not isinstance(flow, LinkPauses):
             raise ScenarioError(f"{self.name} cannot storm with pauses: its link has no PFC (fabric.flow_control: pfc)")
@@ -167,8 +170,10 @@ class Nic:
         answer = state.responder.on_request(frame)
         if answer is not None:
             engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
-        if frame.fecn and self.notifier is not None and state.notice_envelope is not None:
-            if self.notifier.on_marked(frame.envelope.destination_qp, engine.now_ps):
+        notifier, headers = self.notifier, state.notice_envelope
+        if frame.fecn and notifier is not None and headers is not None:
+            answers = notifier.on_marked(frame.envelope.destination_qp, engine.now_ps)
+            if answers:
                 engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, state.notice_envelope)
         message = frame.message
         if state.responder.message_done and message is not None:

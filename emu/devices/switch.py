@@ -50,7 +50,7 @@ class Switch:
         slow_to_fast: str = CUT_THROUGH,
         deals_from: int | None = None,
     ) -> None:
-        """`deals_from`: flows are dealt out over equal ways as they first come, from that one on; None: by their hash."""
+        """`deals_from`: flows are dealt out over equal ways as they come, from that one on; None: by their hash."""
         self._engine = engine
         self._salt = crc32(name.encode())  # switches hash alike but not equally, or all would choose the same way
         self._table: dict[int, tuple[EgressPort, ...]] = {}

@@ -18,10 +18,10 @@ from emu.measure.result import comparable
 from emu.run import Options, run
 from emu.scenario import builtin
 from emu.scenario.load import load, parse
+from tests.builtins import LOUD
 
 pytestmark = pytest.mark.lab
 
-WARNED = {"ring-deadlock-native", "ring-deadlock-roce"}  # of what they are there to show
 STOCK_BUFFER_BYTES = 212_992  # net.core.rmem_default where nobody changed it
 FAR = """
 name: far
@@ -79,7 +79,7 @@ def test_every_built_in_is_equal_on_both_wires_and_twice(name: str) -> None:
         result = run(scenario(name), Options(wire="veth"))
         assert result["wire"] == "veth"
         assert not result["disturbed"]
-        assert bool(result["warnings"]) == (name in WARNED)
+        assert bool(result["warnings"]) == (name in LOUD)
         assert comparable(result) == expected
 
 
