@@ -39,7 +39,7 @@ class Standstill:
 
     def __init__(self, engine: Engine, scenario: Scenario, fabric: Fabric) -> None:
         self._engine = engine
-        self._watchdogs = scenario.fabric.flow_control == "pfc" and scenario.fabric.watchdog is not None
+        self._watchdogs = scenario.fabric.watchdog is not None  # with PFC only
         self._several = _lanes(scenario) > 1
         self._background = Background(engine, self._check)
         self._knots = Knots(engine, fabric)

@@ -1,4 +1,4 @@
-"""One link with PFC on the bench: two ports, `here` and `there`, that lead to each other's ingress; nobody behind them."""
+"""One link with PFC on the bench: two ports, `here` and `there`, each leading to the ingress beside the other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Blocked:
 
 
 class Pair:
-    """Ports `here` and `there` of one link. `starts`: by port, when frames of priorities left; `said`: what they told."""
+    """Both ports. `starts`: by port, when frames of which priority left; `said`: what they told, and when."""
 
     def __init__(
         self,

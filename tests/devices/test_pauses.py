@@ -1,14 +1,15 @@
-"""A paused port to the picosecond: how long, what a second XOFF does, when it goes on, and whom a pause does not stop."""
+"""A paused port to the picosecond: how long, what a second XOFF does, when it goes on, whom a pause does not stop."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emu.framing.control import Control, Pause, pfc
+from emu.framing.control import Control, Pause, Pfc, pfc
 from emu.linklayer.pause import MAX_QUANTA, quanta_ps
 from tests.devices.pause_link import GBPS, Pair, frame
+from tests.laws.stage import Stage, hold_memory
 
 LONGEST_PS = 335_539_200  # 65,535 x 512 bits at 100 Gb/s: 335.5 us
 TOLD_PS = 2_000_000
@@ -101,6 +102,11 @@ def test_each_priority_has_a_time_of_its_own() -> None:
     assert [pair.started(each) for each in (1, 2, 4)] == [[TOLD_PS + quanta * 5120] for quanta in (100, 300, 200)]
 
 
+def pfcs(pair: Pair) -> list[tuple[int, Pfc]]:
+    """What `there` told its peer, and when it left."""
+    return [(when_ps, said) for when_ps, said in pair.said["there"] if isinstance(said, Pfc)]
+
+
 def want(pair: Pair, when_ps: int, priority: int, paused: bool) -> None:
     """Let `there` pause a priority of its peer from then on, or not any more."""
     pair.engine.at(when_ps, lambda _: pair.there_flow.want(priority, paused=paused))
@@ -117,10 +123,11 @@ def test_refreshes_keep_a_peer_paused_for_as_long_as_wanted(busy: bool) -> None:
     if busy:
         pair.offer(pair.there, *(frame() for _ in range(800)))
     pair.engine.run()
-    xoffs = [when_ps for when_ps, told in pair.said["there"] if told.quanta[3]]
+    told = pfcs(pair)
+    xoffs = [when_ps for when_ps, said in told if said.quanta[3]]
     gaps = [later - first for first, later in zip(xoffs, xoffs[1:], strict=False)]
     assert 200 * 5120 - guard_ps <= min(gaps) <= max(gaps) <= 200 * 5120 - 84 * 80
-    ((xon_ps, _),) = [(when_ps, told) for when_ps, told in pair.said["there"] if not told.quanta[3]]
+    (xon_ps,) = [when_ps for when_ps, said in told if not said.quanta[3]]
     in_ps = xon_ps + 84 * 80 + pair.propagation_ps
     assert pair.started() == [in_ps + number * SER_PS for number in range(5)]
     assert pair.here.paused_ps() == in_ps - (xoffs[0] + 84 * 80 + pair.propagation_ps)
@@ -133,7 +140,7 @@ def test_one_frame_names_all_that_is_paused_and_all_that_no_longer_is() -> None:
         want(pair, when_ps, priority, paused)
     want(pair, 2 * SER_PS, 5, False)
     pair.engine.run(3 * SER_PS)
-    told = [(when_ps, what.enabled, what.quanta[3:7]) for when_ps, what in pair.said["there"]]
+    told = [(when_ps, said.enabled, said.quanta[3:7]) for when_ps, said in pfcs(pair)]
     full = MAX_QUANTA
     assert told == [
         (SER_PS, 0b0010_1000, (full, 0, full, 0)),
@@ -149,3 +156,25 @@ def test_what_is_wanted_no_more_before_it_was_said_is_not_said() -> None:
     want(pair, 2, 3, False)
     pair.engine.run()
     assert not pair.said["there"]
+
+
+@settings(max_examples=10)
+@given(
+    st.sampled_from(["{kind: incast, senders: 3, receiver: h3, size: 40KiB}", "{kind: all_to_all, size: 24KiB}"]),
+    st.sampled_from(["xoff: 9KB, buffer: 1MiB", "buffer: 200KB, headroom: tight", "xoff: 12KB, reserved: 4KiB"]),
+    st.sampled_from(["cut_through", "store_and_forward"]),
+    st.integers(1, 60),
+)
+def test_a_switchs_memory_adds_up_after_every_event_and_wherever_a_run_ends(
+    traffic: str, values: str, switching: str, until_us: int
+) -> None:
+    stage = Stage(
+        f"""
+name: memory
+fabric: {{profile: roce, congestion_control: none, flow_control: pfc, switching: {switching}, {values},
+  topology: {{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2, fabric_rate: 100Gbps}}}}
+traffic: [{traffic}]
+"""
+    )
+    stage.run(until_us * 1_000_000, each_event=hold_memory)
+    assert not any(switch.lossless_drops for switch in stage.fabric.switches.values())

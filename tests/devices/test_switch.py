@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,10 @@ from emu.taps import Taps
 from tests.devices.bench import GBPS, Sink, data_frame, message
 
 
-def switch(engine: Engine, rates_gbps: tuple[int, ...], name: str = "s0", **options: str) -> tuple[Switch, list[Sink]]:
+def switch(engine: Engine, rates_gbps: tuple[int, ...], name: str = "s0", **options: Any) -> tuple[Switch, list[Sink]]:
     """A switch with ports 1, 2, ... of those rates, each joined to a sink at no distance."""
-    device = Switch(engine, name, hop_latency_ps=0, **({"switching": "cut_through"} | options))
+    options.setdefault("switching", "cut_through")
+    device = Switch(engine, name, hop_latency_ps=0, **options)
     sinks = []
     for number, rate in enumerate(rates_gbps, start=1):
         sink = Sink(engine)
@@ -115,3 +117,13 @@ def test_two_switches_do_not_choose_alike() -> None:
     of_first = [value for value in hashes if first.choose(1, value) is first.ports[1]]
     share = sum(second.choose(1, value) is second.ports[1] for value in of_first) / len(of_first)
     assert 0.4 < share < 0.6
+
+
+def test_flows_may_be_dealt_out_in_turn_and_then_keep_their_way() -> None:
+    engine = Engine()
+    device, _ = switch(engine, (100, 100, 100), deals_from=1)
+    device.install({1: (1, 2, 3), 2: (1, 2, 3)})
+    chosen = [device.choose(1, flow) for flow in (7, 8, 9, 10, 7, 9)]
+    ports = device.ports
+    assert chosen == [ports[2], ports[3], ports[1], ports[2], ports[2], ports[1]]
+    assert device.choose(2, 7) is ports[2]  # each destination has turns of its own

@@ -14,7 +14,7 @@ from emu.report.latency import hop_needed_ns, lower_by
 from emu.run import Options, run
 from emu.run.assembly import topology_of
 from emu.scenario.load import load
-from emu.scenario.model import Scenario
+from emu.scenario.model import Scenario, Write
 
 MEMORY = Options(wire="memory")
 WIRES = ("memory", pytest.param("veth", marks=pytest.mark.lab))
@@ -113,7 +113,8 @@ def test_an_interrupt_keeps_the_rows_that_are_whole(monkeypatch: pytest.MonkeyPa
 def test_a_row_whose_messages_did_not_all_arrive_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_fails(scenario: Scenario, options: Options) -> dict[str, Any]:
         result = run(scenario, options)
-        if scenario.traffic[0].size_bytes == 128:
+        write = scenario.traffic[0]
+        if isinstance(write, Write) and write.size_bytes == 128:
             result["messages"] |= {"completed": 2, "failed": 1}
         return result
 
@@ -127,7 +128,8 @@ def test_a_row_whose_messages_did_not_all_arrive_is_missing(monkeypatch: pytest.
 def test_messages_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_is_late(scenario: Scenario, options: Options) -> dict[str, Any]:
         result = run(scenario, options)
-        if scenario.traffic[0].size_bytes == 128:
+        write = scenario.traffic[0]
+        if isinstance(write, Write) and write.size_bytes == 128:
             result["messages"]["completion_latency_ns"] |= {"mean": 5000.5, "max": 6000.0}
         return result
 

@@ -8,10 +8,9 @@ from math import ceil
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emu.frame import Message
 from emu.linklayer.credits import WINDOW_BLOCKS, blocks_of
-from tests.laws.stage import Stage, hold_credits, hold_memory
-from tests.test_closed_forms import AETH, LEGS_PS, RETH, Line, check, lines, wire_bytes
+from tests.laws.stage import Stage
+from tests.test_closed_forms import LEGS_PS, RETH, Line, check, lines, wire_bytes
 
 FCP_BYTES = 14
 OVERHEAD = 8
@@ -37,8 +36,6 @@ def windowed(line: Line, refresh: str) -> Line:
     return replace(
         line, profile="native", control=f"flow_control: credits\ncredit_blocks: {window}\ncredits: {credits}"
     )
-
-
 
 
 @settings(max_examples=30)

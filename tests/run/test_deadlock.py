@@ -87,11 +87,6 @@ def test_what_watchdogs_break_is_told_and_goes_on(action: str) -> None:
     assert result["drops"]["by_reason"]["watchdog"] > 0 if action == "drop" else result["messages"]["completed"] == 5
 
 
-def test_no_watchdog_looks_at_credits() -> None:
-    result = run(Ring(fabric=f"{CREDITS}, {WATCHDOG.format('drop')}").scenario(), IN_MEMORY)
-    assert result["deadlock"]["detected"] == [Ring().around()]
-
-
 def test_a_lane_is_named_where_several_stand_still() -> None:
     fabric = "profile: native, flow_control: credits, credit_blocks: 132, vls: 2"
     other = Ring(fabric=fabric).scenario().traffic[0].model_dump(by_alias=True)["pairs"]

@@ -27,7 +27,7 @@ def in_memory(name: str, *settings: str) -> Result:
 
 def total(result: Result, key: str) -> float:
     """Over all links."""
-    return sum(link[key] for link in result["links"])
+    return float(sum(link[key] for link in result["links"]))
 
 
 @pytest.mark.parametrize("name", builtin.names())
