@@ -8,7 +8,8 @@ from typing import Any
 from emu.report.table import count_text, time_text
 
 Result = Mapping[str, Any]
-LOUD = "LOSSLESS DROP"
+DROPS = "LOSSLESS DROP"
+LOUD = (DROPS, "DEADLOCK")  # warnings that begin so
 PLACES = 6  # where frames were dropped: shown
 RULE = "!" * 100
 
@@ -16,13 +17,12 @@ RULE = "!" * 100
 def alarms(result: Result) -> Iterator[str]:
     """Drops of a lossless class, and a deadlock that happened, between rules that catch the eye."""
     loud = [warning for warning in result["warnings"] if is_loud(warning)]
-    lines = loud[:PLACES]
-    if len(loud) > PLACES:
-        rest = count_text(len(loud) - PLACES, "place")
-        lines.append(f"{LOUD}: and at {rest} more, {count_text(result['drops']['lossless'], 'frame')} in all")
-    deadlock = result["deadlock"]
-    when = f" at {time_text(deadlock['at_ns'])}" if deadlock["at_ns"] is not None else ""
-    lines += [f"DEADLOCK{when}: {_circle(cycle)}" for cycle in deadlock["detected"]]
+    drops = [warning for warning in loud if warning.startswith(DROPS)]
+    lines = drops[:PLACES]
+    if len(drops) > PLACES:
+        rest = count_text(len(drops) - PLACES, "place")
+        lines.append(f"{DROPS}: and at {rest} more, {count_text(result['drops']['lossless'], 'frame')} in all")
+    lines += [warning for warning in loud if warning not in drops]
     if lines:
         yield RULE
         yield from (f"!!  {line}" for line in lines)
@@ -35,11 +35,10 @@ def is_loud(warning: str) -> bool:
 
 
 def waits(result: Result) -> Iterator[str]:
-    """The p99 message in a sentence, fairness, and the deadlocks that could be."""
+    """The p99 message in a sentence, and fairness."""
     if result["p99"]["sentence"]:
         yield f"  {result['p99']['sentence']}"
     yield from (f"  {line}" for line in fairness(result))
-    yield from (f"  a deadlock is possible: {_circle(cycle)}" for cycle in result["deadlock"]["possible"])
 
 
 def fairness(result: Result) -> Iterator[str]:
@@ -53,7 +52,3 @@ def fairness(result: Result) -> Iterator[str]:
         yield "Fairness (Jain): none, as there was no moment at which all flows were active."
     if found["sentence"]:
         yield f"{found['sentence']}."
-
-
-def _circle(cycle: list[str]) -> str:
-    return " -> ".join([*cycle, cycle[0]]) if cycle else ""

@@ -29,7 +29,9 @@ fabric:
 host: {{nic: {{post: 0ns, window_packets: 8388607}}}}
 traffic: [{{kind: poisson, pairs: [[h0, h1]], size: 1KiB, load: {load}, count: {count}}}]
 """
-    return sorted((message.posted_ps, message.first_bit_ps - message.posted_ps) for message in Stage(text).run().messages)
+    return sorted(
+        (message.posted_ps, message.first_bit_ps - message.posted_ps) for message in Stage(text).run().messages
+    )
 
 
 def lindley(times_ps: list[int], service_ps: int) -> list[int]:

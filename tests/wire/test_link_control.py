@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from emu.devices.credits import LinkCredits
+from emu.frame import Frame
 from emu.framing.control import (
     ETHERTYPE_LINK_CONTROL,
     ETHERTYPE_MAC_CONTROL,
@@ -22,6 +23,8 @@ from emu.framing.control import (
     encode,
     pfc,
 )
+from emu.framing.native import NativeFraming
+from emu.opcodes import WRITE_ONLY
 from emu.wire import patience
 from tests.lab.outside import BACK, LINK, Outside, told
 
@@ -275,6 +278,44 @@ def test_a_strangers_credits_are_not_taken() -> None:
     assert all_done(result)
     assert result["frames"]["foreign"] == 1
     assert result["virtual_ns"] == undisturbed(CREDITS)["virtual_ns"]
+
+
+@pytest.mark.parametrize("name", ["h1-leaf0", LINK, "leaf1-h3"])
+def test_a_strangers_data_needs_no_credit_and_takes_no_room(name: str) -> None:
+    def inject(them: Outside) -> None:
+        source, destination = (them.fabric.nics[host].address for host in ("h1", "h3"))
+        framing = them.fabric._framing
+        envelope = framing.envelope(source, destination, source_qp=0x11, destination_qp=0xBAD)
+        frame = Frame(envelope, WRITE_ONLY, 0, bytes(64), reth=(0, 0, 64))
+        for _ in range(9):
+            forge(them, name, framing.encode(frame))
+
+    outside = Outside((3, inject), text=CREDITS, accept_foreign=True)
+    result = outside.run()  # raises InvariantBroken if its books do not agree
+    assert all_done(result)
+    assert result["frames"]["foreign"] == 9
+    assert result["drops"]["by_reason"] == {"unknown_qp": 9}
+    assert result["frames"]["delivered"] == result["frames"]["sent"] + 9
+
+
+def on_another_sl(data: bytes) -> bytes:
+    """As if it had been sent so: its CRCs are right."""
+    framing = NativeFraming(8)
+    frame = framing.decode(data)
+    frame.envelope.priority = frame.envelope.lane = 1
+    frame.envelope.templates.clear()
+    return framing.encode(frame)
+
+
+def test_data_that_changes_its_vl_is_damaged() -> None:
+    """Or credits of one VL would be used, and others given back."""
+    outside = Outside(
+        (3, lambda them: tamper(them, LINK, is_data, on_another_sl, 1)), text=CREDITS.replace("130}", "130, vls: 2}")
+    )
+    result = outside.run()
+    assert all_done(result)
+    assert result["drops"]["by_reason"] == {"bad_crc": 1}
+    assert result["warnings"] == [f"wire {LINK}: a frame came out changed; its link CRC counts as bad"]
 
 
 def mangled(numbers: random.Random) -> Change:
