@@ -86,6 +86,7 @@ class Message:
         "hops",
         "last_bit_ps",
         "number",
+        "operation",
         "parts",
         "posted_ps",
         "retransmitted",
@@ -96,6 +97,7 @@ class Message:
     def __init__(self, flow: Any, number: int, size_bytes: int, posted_ps: int) -> None:
         self.flow = flow  # whose message it is: set by verbs, read by measurement
         self.number = number  # within its flow
+        self.operation = "RDMA_WRITE"  # as `enum ibv_wr_opcode` has it
         self.size_bytes = size_bytes
         self.posted_ps = posted_ps
         self.first_bit_ps = -1  # out of the source NIC

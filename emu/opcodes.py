@@ -13,6 +13,8 @@ UC = 0x20
 RD = 0x40
 UD = 0x60
 XRC = 0xA0
+TRANSPORT_MASK = 0xE0
+OPERATION_MASK = 0x1F
 
 SEND_FIRST = 0x00
 SEND_MIDDLE = 0x01
@@ -146,3 +148,5 @@ CARRIES_DATA = tuple(
     known is not None and known.code != CNP and known.code % 32 not in _ACKNOWLEDGES for known in _BY_BYTE
 )
 """Whether a frame is a request or a READ response: what moves data, as against what only answers."""
+RESPONSES = frozenset((*range(READ_RESPONSE_FIRST, READ_RESPONSE_ONLY + 1), ATOMIC_ACKNOWLEDGE))
+"""What brings back what a READ or an atomic of a reliable connection asked for."""

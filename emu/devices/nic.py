@@ -19,9 +19,10 @@ from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
 from emu.parts import NIC
 from emu.taps import Taps
+from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryTable
-from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
-from emu.transport.responder import Answer, Responder
+from emu.transport.received import Received
+from emu.transport.requester import Completion, SendWqe
 from emu.transport.wc import WcStatus
 
 
@@ -93,7 +94,7 @@ class Nic:
         self.dropped: dict[str, int] = {}
         self.notifier = NotificationPoint(congestion.min_notice_interval_ps) if congestion is not None else None
         self.notices_taken = 0  # CNPs that came in
-        self._transmit = Transmit(engine, self._arm, lanes=lanes, arbiter=arbiter, cost=cost)
+        self._transmit = Transmit(engine, self._arm, self._finished, lanes=lanes, arbiter=arbiter, cost=cost)
         self.port = self._transmit.port = PullPort(engine, link, rate_bps, self._transmit, taps, self._transmit.lanes)
 
     @property
@@ -107,22 +108,20 @@ class Nic:
         self._next_qp += 1
         return number
 
-    def connect(
-        self,
-        qp_num: int,
-        envelope: Envelope,
-        config: RequesterConfig,
-        complete: Callable[[Completion], object],
-        notice_envelope: Envelope | None = None,
-    ) -> QueuePairState:
-        """Make queue pair `qp_num` ready to receive and to send; `complete` gets each finished work request."""
-        state = QueuePairState(
-            envelope, Requester(envelope, config), Responder(self.memory, config.path_mtu_bytes), complete
-        )
+    def attach(self, qp_num: int, state: QueuePairState) -> None:
+        """Take a queue pair: from now on its frames are taken in, and what it posts is sent."""
         state.timer = Timer(self._engine, lambda: self._timed_out(state))
-        state.notice_envelope = notice_envelope
         self.queue_pairs[qp_num] = state
-        return state
+
+    def detach(self, qp_num: int) -> None:
+        """Forget a queue pair: its frames are dropped from now on."""
+        state = self.queue_pairs.pop(qp_num, None)
+        if state is not None and state.timer is not None:
+            state.timer.stop()
+
+    def break_off(self, state: QueuePairState) -> None:
+        """The queue pair goes to the error state, by its owner's wish."""
+        self._break(state)
 
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """A work request was posted now; its frames may leave when the post leg has passed."""
@@ -156,31 +155,66 @@ class Nic:
         self.received += 1
         self.received_bytes += frame.wire_bytes
         state = self.queue_pairs.get(frame.envelope.destination_qp)
+        opcode = frame.opcode
         if frame.bad or state is None:
             self._drop("bad_crc" if frame.bad else "unknown_qp")
-        elif frame.opcode == opcodes.ACKNOWLEDGE:
-            self._take_answer(state, frame)
-        elif frame.opcode == opcodes.CNP:
+        elif opcode == opcodes.CNP:
             self._take_notice(state)
+        elif opcode & opcodes.TRANSPORT_MASK != state.transport:
+            self._drop("other_transport")
+        elif opcode == opcodes.ACKNOWLEDGE:
+            self._take_answer(state, state.requester.on_acknowledge(frame, self._engine.now_ps))
+        elif opcode in opcodes.RESPONSES:
+            self._take_response(state, frame)
         else:
             self._take_request(state, frame)
 
     def _take_request(self, state: QueuePairState, frame: Frame) -> None:
-        engine, timing = self._engine, self.timing
-        answer = state.responder.on_request(frame)
+        engine, timing, responder = self._engine, self.timing, state.responder
+        answer = responder.on_request(frame)
         if answer is not None:
             engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
         notifier, headers = self.notifier, state.notice_envelope
         if frame.fecn and notifier is not None and headers is not None:
             answers = notifier.on_marked(frame.envelope.destination_qp, engine.now_ps)
             if answers:
-                engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, state.notice_envelope)
-        message = frame.message
-        if state.responder.message_done and message is not None:
-            message.last_bit_ps = engine.now_ps - timing.receive_ps
-            message.parts = frame.parts + (timing.delivery_ps << NIC)
-            engine.hold()  # a requester may see its CQE before the data can be seen here
-            engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
+                engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, headers)
+        if responder.message_done and frame.message is not None:
+            self._arrived(frame.message, frame)
+        if responder.completions:
+            self._received(state, responder.completions)
+            responder.completions = []
+        if responder.failed:
+            self._break(state)
+
+    def _take_response(self, state: QueuePairState, frame: Frame) -> None:
+        done = state.requester.on_response(frame, self._engine.now_ps)
+        wqe = state.requester.fetched
+        if wqe is not None and wqe.message is frame.message:
+            self._arrived(wqe.message, frame)
+        self._take_answer(state, done)
+
+    def _arrived(self, message: Message, frame: Frame) -> None:
+        """The message's last frame is taken: its data is visible after the delivery leg."""
+        engine, timing = self._engine, self.timing
+        message.last_bit_ps = engine.now_ps - timing.receive_ps
+        message.parts = frame.parts + (timing.delivery_ps << NIC)
+        engine.hold()  # a requester may see its CQE before the data can be seen here
+        engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
+
+    def _received(self, state: QueuePairState, receives: list[Received]) -> None:
+        when_ps = self._engine.now_ps + self.timing.delivery_ps
+        for received in receives:
+            self._engine.at(when_ps, state.receive, received)
+
+    def _break(self, state: QueuePairState) -> None:
+        """The queue pair is in error: all that it holds comes back flushed, once."""
+        if not state.is_broken:
+            state.is_broken = True
+            if state.on_broken is not None:
+                state.on_broken()
+            self._finish(state, state.requester.flush())
+            self._received(state, state.responder.flush())
 
     def _notify(self, envelope: Envelope) -> None:
         """A congestion notification is ready to leave; it is no frame on its way before."""
@@ -202,26 +236,33 @@ class Nic:
             self._taps.message_delivered(message)
         self._engine.release()
 
-    def _owe(self, owed: tuple[QueuePairState, Answer]) -> None:
-        self._transmit.owe(*owed)
+    def _owe(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
+        self._transmit.owe(*owed, self.timing.ack_turnaround_ps)
 
-    def _take_answer(self, state: QueuePairState, frame: Frame) -> None:
-        done = state.requester.on_acknowledge(frame, self._engine.now_ps)
+    def _take_answer(self, state: QueuePairState, done: list[Completion]) -> None:
         if state.armed_ps != state.requester.deadline_ps:
             self._arm(state)
         if done:
             self._finish(state, done)
+        if state.requester.failed:
+            self._break(state)
         self._transmit.offer(state)
 
     def _timed_out(self, state: QueuePairState) -> None:
-        self._finish(state, state.requester.on_deadline(self._engine.now_ps))
+        done = state.requester.on_deadline(self._engine.now_ps)
         self._arm(state)
-        self._transmit.offer(state)
+        self._take_answer(state, done)
 
     def _finish(self, state: QueuePairState, done: list[Completion]) -> None:
         when_ps = self._engine.now_ps + self.timing.cqe_ps
         for completion in done:
             self._engine.at(when_ps, state.complete, completion)
+
+    def _finished(self, state: QueuePairState) -> None:
+        """Sending itself has finished work requests: nobody acknowledges them."""
+        done = list(state.requester.finished)
+        state.requester.finished.clear()
+        self._finish(state, done)
 
     def _arm(self, state: QueuePairState) -> None:
         deadline_ps = state.armed_ps = state.requester.deadline_ps

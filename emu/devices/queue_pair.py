@@ -2,51 +2,97 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
+from emu import opcodes
 from emu.congestion.base import RateControl
 from emu.engine import Timer
-from emu.frame import Envelope
-from emu.transport.requester import Completion, Requester
-from emu.transport.responder import Answer, Responder
+from emu.frame import Envelope, Frame
+from emu.transport.answer import AnyAnswer
+from emu.transport.received import Received
+from emu.transport.requester import Completion
+from emu.transport.work import SendWqe
 
 RateMaker = Callable[[], RateControl]
+
+
+class SendSide(Protocol):
+    """A requester of any transport. `finished`: what sending itself has finished; `fetched`: what has come back."""
+
+    deadline_ps: int
+    failed: bool
+    fetched: SendWqe | None
+
+    finished: list[Completion]
+
+    def post(self, wqe: SendWqe) -> None: ...
+    def can_send(self) -> bool: ...
+    def next_frame(self, now_ps: int) -> Frame: ...
+    def on_acknowledge(self, frame: Frame, now_ps: int) -> list[Completion]: ...
+    def on_response(self, frame: Frame, now_ps: int) -> list[Completion]: ...
+    def on_deadline(self, now_ps: int) -> list[Completion]: ...
+    def flush(self) -> list[Completion]: ...
+
+
+class ReceiveSide(Protocol):
+    """A responder of any transport. `completions`: receives used since they were last taken."""
+
+    completions: list[Received]
+    failed: bool
+    message_done: bool
+    received_bytes: int
+
+    def on_request(self, frame: Frame) -> AnyAnswer | None: ...
+    def flush(self) -> list[Received]: ...
 
 
 class QueuePairState:
     """Its two machines, its headers, and where it stands in its NIC's turns."""
 
     __slots__ = (
-        "answer",
+        "answers",
         "armed_ps",
         "complete",
         "envelope",
-        "make_rate",
+        "is_answering",
+        "is_broken",
         "notice_envelope",
+        "on_broken",
         "pacer",
         "queued",
         "rate",
+        "receive",
         "requester",
         "responder",
         "timer",
+        "transport",
     )
 
     def __init__(
         self,
         envelope: Envelope,
-        requester: Requester,
-        responder: Responder,
+        requester: SendSide,
+        responder: ReceiveSide,
         complete: Callable[[Completion], object],
+        receive: Callable[[Received], object],
+        transport: int = opcodes.RC,
     ) -> None:
+        """`complete` gets each finished work request, `receive` each receive that was used."""
         self.envelope = envelope
         self.requester = requester
         self.responder = responder
         self.complete = complete
-        self.answer: Answer | None = None  # owed and ready to leave; a newer one is merged into it
+        self.receive = receive
+        self.transport = transport  # the part of opcodes that says which
+        self.on_broken: Callable[[], object] | None = None
+        self.is_broken = False  # in error, and flushed
+        self.answers: deque[AnyAnswer] = deque()  # owed and ready to leave, in order
+        self.is_answering = False  # whether it waits for its turn to answer
         self.queued = False  # whether it waits for its turn to send, or for its pacing
         self.armed_ps = -1
         self.timer: Timer | None = None
         self.notice_envelope: Envelope | None = None  # of the CNPs it answers marked frames with
-        self.make_rate: RateMaker | None = None  # called before it first sends
         self.rate: RateControl | None = None  # None: it sends at line rate
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending

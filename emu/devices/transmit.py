@@ -12,18 +12,20 @@ from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine, Timer
 from emu.frame import Frame
 from emu.parts import NIC
-from emu.transport.responder import Answer, acknowledge, merge
+from emu.transport.answer import AnyAnswer, AtomicAnswer, ReadAnswer, acknowledge, merge
 
 
 class TransmitLane(Lane):
-    """Notifications first, then answers, then queue pairs in turn, one frame each."""
+    """Notifications first, then acknowledgements; then queue pairs that answer READs and those that ask, in turn."""
 
-    __slots__ = ("answers", "notices", "pending", "pending_of", "ready")
+    __slots__ = ("answers", "notices", "pending", "pending_of", "reads", "reads_turn", "ready")
 
     def __init__(self, number: int) -> None:
         super().__init__(number, NIC)
         self.notices: deque[Frame] = deque()
         self.answers: deque[QueuePairState] = deque()
+        self.reads: deque[QueuePairState] = deque()  # whose next answer is a READ's
+        self.reads_turn = False  # whether the last data frame was no READ's response, so that one is next
         self.ready: deque[QueuePairState] = deque()
         self.pending: Frame | None = None  # made, and not sent yet
         self.pending_of: QueuePairState | None = None  # whose data it is
@@ -34,9 +36,12 @@ class TransmitLane(Lane):
 
 
 class Transmit:
-    """The source that a NIC's port pulls from. `arm` is told of each queue pair whose deadline may have moved."""
+    """The source that a NIC's port pulls from.
 
-    __slots__ = ("_arbiter", "_arm", "_cost", "_costs", "_engine", "_waiting", "lanes", "port")
+    `arm` is told of each queue pair whose deadline may have moved, `finished` of those that sending has finished.
+    """
+
+    __slots__ = ("_arbiter", "_arm", "_cost", "_costs", "_engine", "_finished", "_waiting", "lanes", "port")
 
     port: Port
 
@@ -44,6 +49,7 @@ class Transmit:
         self,
         engine: Engine,
         arm: Callable[[QueuePairState], object],
+        finished: Callable[[QueuePairState], object],
         *,
         lanes: int,
         arbiter: Arbiter | None = None,
@@ -51,6 +57,7 @@ class Transmit:
     ) -> None:
         self._engine = engine
         self._arm = arm
+        self._finished = finished
         self._arbiter = arbiter or Highest()
         self._cost = cost
         self._costs = [0] * lanes
@@ -61,15 +68,20 @@ class Transmit:
         """Whether the port should ask again when its wire is free."""
         return self._waiting != 0
 
-    def owe(self, state: QueuePairState, answer: Answer) -> None:
-        """An acknowledgement may leave; one that has not left yet is merged with it."""
-        if state.answer is None:
-            state.answer = answer
-            lane = self.lanes[state.envelope.lane]
-            lane.answers.append(state)
-            self._waiting |= lane.bit
+    def owe(self, state: QueuePairState, answer: AnyAnswer, waited_ps: int) -> None:
+        """An answer may leave, after those of its queue pair, `waited_ps` after what it answers was taken.
+
+        An acknowledgement is merged with one before it.
+        """
+        answers = state.answers
+        if not isinstance(answer, tuple):
+            self._go_on(state, answer, waited_ps)
+        if answers and isinstance(answer, tuple) and isinstance(answers[-1], tuple):
+            answers[-1] = merge(answers[-1], answer)
         else:
-            state.answer = merge(state.answer, answer)
+            answers.append(answer)
+        if not state.is_answering:
+            self._line_up_answers(state)
         self.port.kick()
 
     def notify(self, frame: Frame) -> None:
@@ -117,15 +129,56 @@ class Transmit:
         if lane.notices:
             frame = lane.notices.popleft()
         elif lane.answers:
-            state = lane.answers.popleft()
-            answer, state.answer = state.answer, None
-            frame = acknowledge(state.envelope, answer) if answer else None
+            frame = self._make_answer(lane.answers.popleft())
+        elif lane.reads and (lane.reads_turn or not lane.ready):
+            frame = self._make_answer(lane.reads.popleft())
+            lane.reads_turn = False
         elif lane.ready:
             frame = self._make_data(lane)
+            lane.reads_turn = True
+            if frame is None and lane.reads:
+                frame = self._make_answer(lane.reads.popleft())
         lane.pending = frame
         if frame is None:
             self._waiting &= ~lane.bit
         return frame
+
+    def _make_answer(self, state: QueuePairState) -> Frame:
+        """The next frame of what a queue pair owes; it stays in line while it owes more."""
+        answers = state.answers
+        answer = answers[0]
+        if isinstance(answer, tuple):
+            frame = acknowledge(state.envelope, answer)
+            answers.popleft()
+        else:
+            frame = answer.next_frame(state.envelope)
+            if answer.age is not None:
+                frame.message, frame.hop = answer.age.message, answer.age.hop
+            if answer.is_done:
+                answers.popleft()
+        state.is_answering = False
+        if answers:
+            self._line_up_answers(state)
+        return frame
+
+    def _go_on(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer, waited_ps: int) -> None:
+        """What comes back is the same message still: its books go on where the request arrived."""
+        age = answer.age
+        if age is None or age.message is None:
+            return
+        hops = age.message.hops
+        passage = self.port.begin(age.parts + (waited_ps << NIC), self.lanes[state.envelope.lane])
+        if age.hop < len(hops):
+            hops[age.hop] = passage
+        else:
+            hops.append(passage)
+        age.message.first_bit_ps = -1  # of its data, not of the request
+
+    def _line_up_answers(self, state: QueuePairState) -> None:
+        state.is_answering = True
+        lane = self.lanes[state.envelope.lane]
+        (lane.reads if isinstance(state.answers[0], ReadAnswer) else lane.answers).append(state)
+        self._waiting |= lane.bit
 
     def _make_data(self, lane: TransmitLane) -> Frame | None:
         now_ps, ready = self._engine.now_ps, lane.ready
@@ -152,9 +205,12 @@ class Transmit:
         now_ps = self._engine.now_ps
         self.port.unblock(lane)
         state, lane.pending, lane.pending_of = lane.pending_of, None, None
-        if state is not None and state.rate is not None:
-            state.rate.on_bytes_sent(frame.wire_bytes, now_ps)
-            state.rate.pace(frame.wire_bytes, now_ps)
+        if state is not None:
+            if state.rate is not None:
+                state.rate.on_bytes_sent(frame.wire_bytes, now_ps)
+                state.rate.pace(frame.wire_bytes, now_ps)
+            if state.requester.finished:
+                self._finished(state)
         if frame.message is not None and frame.message.first_bit_ps < 0:
             frame.message.first_bit_ps = now_ps
         return frame

@@ -8,7 +8,7 @@ from typing import Protocol
 class Flow:
     """One queue pair's messages to its peer. Times in picoseconds, -1 where there is none."""
 
-    __slots__ = ("bytes", "failed", "finish_ps", "messages", "retransmitted", "size_bytes", "start_ps")
+    __slots__ = ("bytes", "failed", "finish_ps", "messages", "operation", "retransmitted", "size_bytes", "start_ps")
 
     def __init__(self) -> None:
         self.start_ps = -1
@@ -16,6 +16,7 @@ class Flow:
         self.messages = 0
         self.bytes = 0
         self.size_bytes = 0  # of each message; -1 where they differ
+        self.operation = ""  # of each message; empty where they differ
         self.failed = 0
         self.retransmitted = 0
 

@@ -44,10 +44,12 @@ class Measurement:
         if flow is None:
             flow = self.flows[message.flow] = Flow()
             flow.start_ps = message.posted_ps
-            flow.size_bytes = message.size_bytes
+            flow.size_bytes, flow.operation = message.size_bytes, message.operation
             self.fairness.started(message.flow, message.posted_ps)
         elif flow.size_bytes != message.size_bytes:
             flow.size_bytes = -1
+        elif flow.operation != message.operation:
+            flow.operation = ""
 
     def _delivered(self, message: Message) -> None:
         latency_ps = message.delivered_ps - message.posted_ps

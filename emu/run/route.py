@@ -8,12 +8,27 @@ from typing import cast
 from emu import opcodes
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
-from emu.frame import Envelope, Frame, Message
+from emu.frame import Frame, Message
 from emu.measure.floor import Hop, Runs, transit_ps
 from emu.measure.measurement import Flow
 from emu.scenario.model import Scenario
 from emu.topology import Link
-from emu.verbs import QP
+from emu.transport.work import FETCHES, SEGMENTS, Segments, WROpcode
+from emu.verbs.qp import QP, TRANSPORTS
+
+READ_SEGMENTS: Segments = (
+    opcodes.READ_RESPONSE_FIRST,
+    opcodes.READ_RESPONSE_MIDDLE,
+    opcodes.READ_RESPONSE_LAST,
+    opcodes.READ_RESPONSE_ONLY,
+)
+ATOMIC_SEGMENTS: Segments = (opcodes.ATOMIC_ACKNOWLEDGE,) * 4
+REQUESTS = {
+    WROpcode.RDMA_READ: opcodes.READ_REQUEST,
+    WROpcode.ATOMIC_CMP_AND_SWP: opcodes.COMPARE_SWAP,
+    WROpcode.ATOMIC_FETCH_AND_ADD: opcodes.FETCH_ADD,
+}
+RESPONSES = dict.fromkeys(REQUESTS, ATOMIC_SEGMENTS) | {WROpcode.RDMA_READ: READ_SEGMENTS}
 
 
 class Routes:
@@ -23,14 +38,16 @@ class Routes:
         self._fabric = fabric
         self._scenario = scenario
         self._hops: dict[QP, tuple[Hop, ...]] = {}
-        self._floors: dict[tuple[tuple[Hop, ...], int, int], int] = {}
+        self._floors: dict[tuple[tuple[Hop, ...], tuple[Hop, ...], int, WROpcode, int], int] = {}
 
     @cached_property
     def _by_port(self) -> dict[int, tuple[str, Link]]:
         return {id(port): (name, link) for name, (link, port) in self._fabric.links.items()}
 
     def path(self, qp: QP) -> list[tuple[str, Link]]:
-        """The directions of links, in order, that a connected queue pair's frames take."""
+        """The directions of links, in order, that a connected queue pair's frames take; none for datagrams."""
+        if qp.peer is None:
+            return []
         envelope, node = qp.envelope, qp.pd.context.name
         path = [self._by_port[id(self._fabric.nics[node].port)]]
         while True:
@@ -45,26 +62,43 @@ class Routes:
 
     def message_floor_ps(self, message: Message) -> int:
         """The least that a message can take from posting to visible, in picoseconds."""
-        return self.floor_ps(cast(QP, message.flow), message.size_bytes)
+        return self.floor_ps(cast(QP, message.flow), message.size_bytes, WROpcode[message.operation])
 
-    def floor_ps(self, qp: QP, size_bytes: int, messages: int = 1) -> int:
-        """The same for that many messages of `size_bytes` on this queue pair, posted at once; 0 for none."""
-        hops = self._hops.get(qp)
-        if hops is None:
-            hops = self._hops[qp] = self._hops_of(qp)
-        key = (hops, size_bytes, messages)
+    def floor_ps(self, qp: QP, size_bytes: int, operation: WROpcode = WROpcode.RDMA_WRITE, messages: int = 1) -> int:
+        """The same for that many messages of `size_bytes` on this queue pair, posted at once; 0 for none.
+
+        0 too for datagrams, which have no one way.
+        """
+        if qp.peer is None:
+            return 0
+        key = (self._way(qp), self._way(qp.peer), size_bytes, operation, messages)
         if key not in self._floors:
             nic = self._scenario.host.nic
-            transit = transit_ps(hops, self._runs(qp.envelope, size_bytes), messages)
+            there, back, *_ = key
+            if operation in FETCHES:
+                asked = transit_ps(there, [(self._size(qp, REQUESTS[operation], 0), 1)])
+                transit = asked + nic.receive_ps + nic.ack_turnaround_ps
+                brought = size_bytes if operation is WROpcode.RDMA_READ else 0  # an atomic's is a header
+                transit += transit_ps(back, self._runs(qp.peer, RESPONSES[operation], brought), messages)
+            else:
+                transit = transit_ps(there, self._runs(qp, SEGMENTS[operation], size_bytes), messages)
             self._floors[key] = nic.post_ps + transit + nic.receive_ps + nic.delivery_ps
         return self._floors[key]
 
     def flow_floor_ps(self, qp: QP, flow: Flow) -> int:
         """The least that a flow's delivered messages can take together; 0 where there is none to tell.
 
-        It is worked out for messages of one size, as all workloads send them so far.
+        It is worked out for messages of one size and kind.
         """
-        return self.floor_ps(qp, flow.size_bytes, flow.messages) if flow.messages and flow.size_bytes >= 0 else 0
+        if not flow.messages or flow.size_bytes < 0 or not flow.operation:
+            return 0
+        return self.floor_ps(qp, flow.size_bytes, WROpcode[flow.operation], flow.messages)
+
+    def _way(self, qp: QP) -> tuple[Hop, ...]:
+        hops = self._hops.get(qp)
+        if hops is None:
+            hops = self._hops[qp] = self._hops_of(qp)
+        return hops
 
     def _hops_of(self, qp: QP) -> tuple[Hop, ...]:
         fabric = self._scenario.fabric
@@ -83,19 +117,21 @@ class Routes:
             )
         return tuple(hops)
 
-    def _runs(self, envelope: Envelope, size_bytes: int) -> Runs:
-        """The frames a WRITE of that size is cut into, by their bytes on the wire."""
+    def _runs(self, qp: QP, segments: Segments, size_bytes: int) -> Runs:
+        """The frames that many bytes are cut into, by their bytes on the wire."""
         mtu_bytes = self._scenario.fabric.path_mtu_bytes
         packets = max(1, -(-size_bytes // mtu_bytes))
         last_bytes = size_bytes - (packets - 1) * mtu_bytes
-
-        def size(opcode: int, payload_bytes: int) -> int:
-            return Frame(envelope, opcode, 0, bytes(payload_bytes)).wire_bytes
-
+        first, middle, last, only = segments
         if packets == 1:
-            return [(size(opcodes.WRITE_ONLY, size_bytes), 1)]
+            return [(self._size(qp, only, size_bytes), 1)]
         return [
-            (size(opcodes.WRITE_FIRST, mtu_bytes), 1),
-            (size(opcodes.WRITE_MIDDLE, mtu_bytes), packets - 2),
-            (size(opcodes.WRITE_LAST, last_bytes), 1),
+            (self._size(qp, first, mtu_bytes), 1),
+            (self._size(qp, middle, mtu_bytes), packets - 2),
+            (self._size(qp, last, last_bytes), 1),
         ]
+
+    @staticmethod
+    def _size(qp: QP, opcode: int, payload_bytes: int) -> int:
+        base = TRANSPORTS[qp.qp_type]
+        return Frame(qp.envelope, base | opcode, 0, bytes(payload_bytes)).wire_bytes

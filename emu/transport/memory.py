@@ -63,6 +63,10 @@ class MemoryTable:
         self._next_addr += pages * PAGE_BYTES
         return region
 
+    def invalidate(self, key: int) -> None:
+        """No longer know a key, as a SEND with invalidate or `ibv_dereg_mr` asks."""
+        self._regions.pop(key, None)
+
     def find(self, key: int, addr: int, length: int, access: Access) -> MemoryRegion | None:
         """The region of that key if the bytes lie in it and every right asked for is granted."""
         region = self._regions.get(key)

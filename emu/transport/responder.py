@@ -1,35 +1,36 @@
-"""The responder of a reliable connection: request frames in, bytes into memory, acknowledgements out.
+"""The responder of a reliable connection: request frames in, bytes into and out of memory, answers out.
 
-A machine without I/O. IBTA vol. 1, 9.7.4 and 9.9: one NAK for a gap and then silence until it is filled,
-duplicates acknowledged again and otherwise ignored, keys, bounds and rights checked before any byte is written.
+A machine without I/O. IBTA vol. 1, 9.7.4 and 9.9: one NAK for a gap and then silence until it is filled, duplicates
+answered again and not done again, keys, bounds and rights checked before any byte is written.
 """
 
 from __future__ import annotations
 
 from emu import opcodes
-from emu.frame import Envelope, Frame
+from emu.frame import Frame
+from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, ReadAnswer, acknowledge, merge
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
+from emu.transport.place import ATOMIC, ENDS, HAS_IMMEDIATE, INVALIDATES, PLACE, READ, SENDS, STARTS
 from emu.transport.psn import PSN_MASK, expand
+from emu.transport.receive_queue import ReceiveQueue
+from emu.transport.received import Received, ResponderConfig
+from emu.transport.replay import ReadDone, Replay
 from emu.transport.syndrome import (
     ACK_NO_CREDIT_INFORMATION,
     NAK_INVALID_REQUEST,
     NAK_PSN_SEQUENCE_ERROR,
     NAK_REMOTE_ACCESS_ERROR,
-    is_ack,
-    is_nak,
+    RNR_NAK,
+    credit_code,
+    is_rnr,
 )
+from emu.transport.wc import WcStatus
+from emu.transport.work import ATOMIC_BYTES, RecvWqe
+
+__all__ = ["Answer", "AnyAnswer", "Received", "Responder", "ResponderConfig", "acknowledge", "merge"]
 
 MSN_MASK = 0xFFFFFF
-
-Answer = tuple[int, int, int]
-"""PSN, syndrome and MSN of an acknowledgement that is owed."""
-
-_WRITES, _STARTS, _ENDS = 1, 2, 4  # what a request's opcode says of its place in a WRITE
-_PLACE = [0] * 256
-_PLACE[opcodes.WRITE_FIRST] = _WRITES | _STARTS
-_PLACE[opcodes.WRITE_MIDDLE] = _WRITES
-_PLACE[opcodes.WRITE_LAST] = _WRITES | _ENDS
-_PLACE[opcodes.WRITE_ONLY] = _WRITES | _STARTS | _ENDS
+WORD = 1 << 64
 
 
 class Responder:
@@ -37,68 +38,123 @@ class Responder:
 
     __slots__ = (
         "_addr",
+        "_config",
         "_expected",
+        "_filled",
         "_left_bytes",
         "_memory",
-        "_mtu_bytes",
         "_msn",
+        "_mtu_bytes",
         "_nak_sent",
+        "_queue",
+        "_reads",
+        "_receive",
         "_region",
+        "_replay",
+        "completions",
         "failed",
         "message_done",
         "received_bytes",
     )
 
-    def __init__(self, memory: MemoryTable, path_mtu_bytes: int, first_psn: int = 0) -> None:
+    def __init__(
+        self,
+        memory: MemoryTable,
+        config: ResponderConfig,
+        queue: ReceiveQueue,
+        first_psn: int = 0,
+    ) -> None:
         self._memory = memory
-        self._mtu_bytes = path_mtu_bytes
+        self._config = config
+        self._queue = queue
+        self._mtu_bytes = config.path_mtu_bytes
         self._expected = first_psn
         self._msn = 0
         self._nak_sent = False
-        self._region: MemoryRegion | None = None  # of the message being received; None between messages
+        self._region: MemoryRegion | None = None  # of the WRITE being received; None between messages
         self._addr = 0
         self._left_bytes = 0
+        self._receive: RecvWqe | None = None  # of the SEND being received
+        self._filled = 0  # bytes of it
+        self._reads: list[ReadAnswer] = []  # that still owe responses
+        self._replay = Replay(config.max_dest_rd_atomic)
+        self.completions: list[Received] = []  # receives used since the caller last took them
         self.failed = False
         self.message_done = False
         self.received_bytes = 0  # of payload, taken in order
 
-    def on_request(self, frame: Frame) -> Answer | None:
-        """Take a request frame; returns the acknowledgement owed for it, if any."""
+    def on_request(self, frame: Frame) -> AnyAnswer | None:
+        """Take a request frame; returns the answer owed for it, if any."""
         self.message_done = False
         if self.failed:
             return None
         psn = self._expected & PSN_MASK
         if frame.psn != psn:
-            return self._out_of_order(expand(frame.psn, self._expected))
-        self._nak_sent = False
-        refusal = self._execute(frame)
+            return self._out_of_order(frame)
+        place = PLACE[frame.opcode]
+        if place & (READ | ATOMIC):
+            return self._fetch(frame, psn, place)
+        refusal = self._execute(frame, place)
         if refusal:
-            self.failed = True
+            self._nak_sent = True
+            self.failed = not is_rnr(refusal)
             return (psn, refusal, self._msn)
+        self._nak_sent = False
         self._expected += 1
         self.received_bytes += len(frame.payload)
-        if _PLACE[frame.opcode] & _ENDS:
+        if place & ENDS:
             self._msn = (self._msn + 1) & MSN_MASK
             self.message_done = True
         if frame.ack_request:
-            return (psn, ACK_NO_CREDIT_INFORMATION, self._msn)
+            return (psn, self._credits(), self._msn)
         return None
 
-    def _out_of_order(self, number: int) -> Answer | None:
-        if number < self._expected:  # a duplicate: say again how far we are
-            return ((self._expected - 1) & PSN_MASK, ACK_NO_CREDIT_INFORMATION, self._msn)
+    def flush(self) -> list[Received]:
+        """The queue pair goes to the error state: its own receives come back flushed."""
+        self.failed = True
+        left = [self._receive] if self._receive is not None else []
+        self._receive = None
+        if not self._queue.is_shared:
+            left += self._queue.flush()
+        return [Received(wqe, WcStatus.WR_FLUSH_ERR, 0) for wqe in left]
+
+    def _credits(self) -> int:
+        if self._config.end_to_end_credits and not self._queue.is_shared:
+            return credit_code(len(self._queue))
+        return ACK_NO_CREDIT_INFORMATION
+
+    def _out_of_order(self, frame: Frame) -> AnyAnswer | None:
+        number = expand(frame.psn, self._expected)
+        if number < self._expected:
+            return self._again(frame, number)
         if self._nak_sent:
             return None
         self._nak_sent = True
         return (self._expected & PSN_MASK, NAK_PSN_SEQUENCE_ERROR, self._msn)
 
-    def _execute(self, frame: Frame) -> int:
-        """Write the frame's bytes; returns the NAK syndrome where that may not be, else 0."""
-        place, payload = _PLACE[frame.opcode], frame.payload
-        length, ends = len(payload), place & _ENDS
-        if not place or bool(place & _STARTS) == (self._region is not None):
+    def _again(self, frame: Frame, number: int) -> AnyAnswer | None:
+        """A duplicate: say again how far we are, or what was read; nothing is done twice."""
+        place = PLACE[frame.opcode]
+        if place & ATOMIC:
+            return self._replay.atomic_of(number)
+        if place & READ:
+            if frame.reth is None or not self._replay.has_read(number, *frame.reth) or self._owes_all():
+                return None
+            return self._read_answer(frame, frame.reth)
+        return ((self._expected - 1) & PSN_MASK, self._credits(), self._msn)
+
+    def _execute(self, frame: Frame, place: int) -> int:
+        """Take the frame's bytes; returns the syndrome of the NAK where that may not be, else 0."""
+        if not place or bool(place & STARTS) == (self._region is not None or self._receive is not None):
             return NAK_INVALID_REQUEST
-        if place & _STARTS:
+        if bool(place & SENDS) != (self._receive is not None) and not place & STARTS:
+            return NAK_INVALID_REQUEST
+        return self._send(frame, place) if place & SENDS else self._write(frame, place)
+
+    def _write(self, frame: Frame, place: int) -> int:
+        payload = frame.payload
+        length, ends = len(payload), place & ENDS
+        if place & STARTS:
             refusal = self._begin(frame)
             if refusal:
                 return refusal
@@ -106,6 +162,10 @@ class Responder:
         if wrong_length or length > self._mtu_bytes or (not ends and length >= self._left_bytes):
             self._region = None
             return NAK_INVALID_REQUEST
+        if place & HAS_IMMEDIATE and not self._take_immediate(frame):
+            if place & STARTS:
+                self._region = None  # it will be sent again from here
+            return RNR_NAK | self._config.min_rnr_timer
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = payload
         self._addr += length
@@ -119,28 +179,112 @@ class Responder:
             return NAK_INVALID_REQUEST
         addr, rkey, length = frame.reth
         self._addr, self._left_bytes = addr, length
+        self._filled = length
         if length == 0:
             self._region = _NOWHERE  # a write of nothing checks no key (IBTA vol. 1, 9.7.4.1.5)
             return 0
         self._region = self._memory.find(rkey, addr, length, Access.REMOTE_WRITE)
         return 0 if self._region is not None else NAK_REMOTE_ACCESS_ERROR
 
+    def _take_immediate(self, frame: Frame) -> bool:
+        wqe = self._queue.take()
+        if wqe is None or frame.extension is None:
+            return False
+        imm_data = frame.extension[0]
+        self.completions.append(
+            Received(wqe, WcStatus.SUCCESS, self._filled, imm_data, is_write=True, solicited=frame.solicited)
+        )
+        return True
+
+    def _send(self, frame: Frame, place: int) -> int:
+        payload = frame.payload
+        length = len(payload)
+        if place & STARTS:
+            self._receive, self._filled = self._queue.take(), 0
+            if self._receive is None:
+                return RNR_NAK | self._config.min_rnr_timer
+        wqe = self._receive
+        assert wqe is not None
+        fits = self._filled + length <= wqe.sink.length
+        whole = length <= self._mtu_bytes if place & ENDS else length == self._mtu_bytes
+        empty_last = place & ENDS and not place & STARTS and not length
+        if not fits or not whole or empty_last:
+            self._receive = None
+            status = WcStatus.LOC_LEN_ERR if not fits else WcStatus.LOC_QP_OP_ERR
+            self.completions.append(Received(wqe, status, 0))
+            return NAK_INVALID_REQUEST
+        wqe.sink.write(self._filled, payload)
+        self._filled += length
+        if place & ENDS:
+            self._receive = None
+            extension = frame.extension[0] if frame.extension else None
+            invalidated = extension if place & INVALIDATES else None
+            if invalidated is not None:
+                self._memory.invalidate(invalidated)
+            imm_data = extension if place & HAS_IMMEDIATE else None
+            self.completions.append(
+                Received(wqe, WcStatus.SUCCESS, self._filled, imm_data, invalidated, solicited=frame.solicited)
+            )
+        return 0
+
+    def _fetch(self, frame: Frame, psn: int, place: int) -> AnyAnswer:
+        """A READ or an atomic at its place in the order."""
+        if self._region is not None or self._receive is not None:
+            return self._refuse(psn, NAK_INVALID_REQUEST)
+        if self._owes_all():
+            return self._refuse(psn, NAK_INVALID_REQUEST)
+        return self._atomic(frame, psn) if place & ATOMIC else self._read(frame, psn)
+
+    def _owes_all(self) -> bool:
+        """Whether as many READs as it may hold still owe responses."""
+        self._reads = [read for read in self._reads if not read.is_done]
+        return len(self._reads) >= self._config.max_dest_rd_atomic
+
+    def _read(self, frame: Frame, psn: int) -> AnyAnswer:
+        if frame.reth is None:
+            return self._refuse(psn, NAK_INVALID_REQUEST)
+        addr, rkey, length = frame.reth
+        if length and self._memory.find(rkey, addr, length, Access.REMOTE_READ) is None:
+            return self._refuse(psn, NAK_REMOTE_ACCESS_ERROR)
+        self._nak_sent = False
+        self._msn = (self._msn + 1) & MSN_MASK
+        answer = self._read_answer(frame, frame.reth)
+        self._replay.read(ReadDone(self._expected, answer.packets, addr, rkey, length))
+        self._expected += answer.packets
+        return answer
+
+    def _read_answer(self, frame: Frame, reth: tuple[int, int, int]) -> ReadAnswer:
+        addr, rkey, length = reth
+        region = self._memory.find(rkey, addr, length, Access.REMOTE_READ) if length else None
+        answer = ReadAnswer(frame.psn, self._credits(), self._msn, region, addr, length, self._mtu_bytes)
+        answer.age = frame
+        self._reads.append(answer)
+        return answer
+
+    def _atomic(self, frame: Frame, psn: int) -> AnyAnswer:
+        if frame.extension is None or len(frame.extension) != 4 or frame.extension[0] % ATOMIC_BYTES:
+            return self._refuse(psn, NAK_INVALID_REQUEST)
+        addr, rkey, swap_or_add, compare = frame.extension
+        region = self._memory.find(rkey, addr, ATOMIC_BYTES, Access.REMOTE_ATOMIC)
+        if region is None:
+            return self._refuse(psn, NAK_REMOTE_ACCESS_ERROR)
+        place = region.slice(addr, ATOMIC_BYTES)
+        original = int.from_bytes(place, "little")
+        if frame.opcode & opcodes.OPERATION_MASK == opcodes.FETCH_ADD:
+            place[:] = ((original + swap_or_add) % WORD).to_bytes(ATOMIC_BYTES, "little")
+        elif original == compare:
+            place[:] = swap_or_add.to_bytes(ATOMIC_BYTES, "little")
+        self._nak_sent = False
+        self._msn = (self._msn + 1) & MSN_MASK
+        answer = AtomicAnswer(psn, self._credits(), self._msn, original)
+        answer.age = frame
+        self._replay.atomic(self._expected, answer)
+        self._expected += 1
+        return answer
+
+    def _refuse(self, psn: int, syndrome: int) -> Answer:
+        self.failed = True
+        return (psn, syndrome, self._msn)
+
 
 _NOWHERE = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)
-
-
-def merge(pending: Answer, answer: Answer) -> Answer:
-    """The one acknowledgement that says what two owed ones would: the newer, unless it would hide a refusal.
-
-    A NAK asks for a packet, and is sent once; an ACK of less than that packet does not answer it.
-    """
-    asks_for, syndrome, _ = pending
-    if is_nak(syndrome) and is_ack(answer[1]) and expand(answer[0], asks_for) < asks_for:
-        return pending
-    return answer
-
-
-def acknowledge(envelope: Envelope, answer: Answer) -> Frame:
-    """The frame that carries an answer to the peer."""
-    psn, syndrome, msn = answer
-    return Frame(envelope, opcodes.ACKNOWLEDGE, psn, aeth=(syndrome, msn))

@@ -7,7 +7,9 @@ from emu.frame import Frame, Message
 from emu.framing.roce import RoceFraming
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
 from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
-from emu.transport.responder import Answer, Responder, acknowledge
+from emu.transport.receive_queue import ReceiveQueue
+from emu.transport.received import ResponderConfig
+from emu.transport.responder import AnyAnswer, Responder, acknowledge
 
 FRAMING = RoceFraming()
 HERE, THERE = address_of("h0", 0), address_of("h1", 1)
@@ -39,7 +41,8 @@ class Pair:
         self.requester = Requester(self.there, self.config, first_psn)
         self.memory = MemoryTable()
         self.target: MemoryRegion = self.memory.register(target_bytes, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
-        self.responder = Responder(self.memory, mtu, first_psn)
+        self.receives = ReceiveQueue(1024)
+        self.responder = Responder(self.memory, ResponderConfig(path_mtu_bytes=mtu), self.receives, first_psn)
         self.posted = 0
 
     def post(self, data: bytes, offset: int = 0, rkey: int | None = None) -> SendWqe:
@@ -58,7 +61,7 @@ class Pair:
             out.append(self.requester.next_frame(now_ps))
         return out
 
-    def answer(self, answer: Answer | None, now_ps: int = 0) -> list[Completion]:
+    def answer(self, answer: AnyAnswer | None, now_ps: int = 0) -> list[Completion]:
         """Bring an answer back to the requester."""
-        assert answer is not None
+        assert isinstance(answer, tuple)
         return self.requester.on_acknowledge(acknowledge(self.back, answer), now_ps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emu import opcodes
-from emu.transport.requester import ACK_TIMEOUT_UNIT_PS
+from emu.transport.requester_config import ACK_TIMEOUT_UNIT_PS
 from emu.transport.wc import WcStatus
 from tests.transport.pair import Pair
 

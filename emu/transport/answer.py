@@ -1,0 +1,101 @@
+"""What a responder owes: acknowledgements, READ responses, atomics' answers; and the frames that carry them."""
+
+from __future__ import annotations
+
+from emu import opcodes
+from emu.frame import Envelope, Frame
+from emu.transport.memory import MemoryRegion
+from emu.transport.psn import PSN_MASK, expand
+from emu.transport.syndrome import is_ack, is_nak
+
+Answer = tuple[int, int, int]
+"""PSN, syndrome and MSN of an acknowledgement that is owed."""
+
+
+class ReadAnswer:
+    """The responses to one READ request, made one by one as they can leave: the bytes are those of that moment."""
+
+    __slots__ = ("_addr", "_mtu_bytes", "_region", "age", "length", "msn", "psn", "sent", "syndrome")
+
+    def __init__(
+        self, psn: int, syndrome: int, msn: int, region: MemoryRegion | None, addr: int, length: int, mtu_bytes: int
+    ) -> None:
+        self.psn = psn
+        self.syndrome = syndrome
+        self.msn = msn
+        self.length = length
+        self.sent = 0
+        self.age: Frame | None = None  # the request's frame, which knows how old the message is
+        self._region = region  # None: nothing is read
+        self._addr = addr
+        self._mtu_bytes = mtu_bytes
+
+    @property
+    def packets(self) -> int:
+        """How many responses there are."""
+        return max(1, -(-self.length // self._mtu_bytes))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of them were made."""
+        return self.sent == self.packets
+
+    def next_frame(self, envelope: Envelope) -> Frame:
+        """The next response."""
+        place, last = self.sent, self.packets - 1
+        start = place * self._mtu_bytes
+        size = min(self._mtu_bytes, self.length - start)
+        payload = bytes(self._region.slice(self._addr + start, size)) if self._region is not None else b""
+        if last == 0:
+            opcode = opcodes.READ_RESPONSE_ONLY
+        elif place == 0:
+            opcode = opcodes.READ_RESPONSE_FIRST
+        else:
+            opcode = opcodes.READ_RESPONSE_LAST if place == last else opcodes.READ_RESPONSE_MIDDLE
+        self.sent += 1
+        frame = Frame(envelope, opcode, self.psn + place & PSN_MASK, payload)
+        if opcode != opcodes.READ_RESPONSE_MIDDLE:
+            frame.aeth = (self.syndrome, self.msn)
+        frame.carries_data = True
+        return frame
+
+
+class AtomicAnswer:
+    """What was in memory before an atomic acted on it. It may be sent again: nothing of it changes."""
+
+    __slots__ = ("age", "msn", "original", "psn", "syndrome")
+
+    is_done = True  # after its one frame
+
+    def __init__(self, psn: int, syndrome: int, msn: int, original: int) -> None:
+        self.psn = psn
+        self.syndrome = syndrome
+        self.msn = msn
+        self.original = original
+        self.age: Frame | None = None
+
+    def next_frame(self, envelope: Envelope) -> Frame:
+        """The one frame."""
+        frame = Frame(envelope, opcodes.ATOMIC_ACKNOWLEDGE, self.psn, aeth=(self.syndrome, self.msn))
+        frame.extension = (self.original,)
+        return frame
+
+
+AnyAnswer = Answer | ReadAnswer | AtomicAnswer
+
+
+def merge(pending: Answer, answer: Answer) -> Answer:
+    """The one acknowledgement that says what two owed ones would: the newer, unless it would hide a refusal.
+
+    A NAK asks for a packet, and is sent once; an ACK of less than that packet does not answer it.
+    """
+    asks_for, syndrome, _ = pending
+    if is_nak(syndrome) and is_ack(answer[1]) and expand(answer[0], asks_for) < asks_for:
+        return pending
+    return answer
+
+
+def acknowledge(envelope: Envelope, answer: Answer) -> Frame:
+    """The frame that carries an acknowledgement to the peer."""
+    psn, syndrome, msn = answer
+    return Frame(envelope, opcodes.ACKNOWLEDGE, psn, aeth=(syndrome, msn))

@@ -1,0 +1,51 @@
+"""What a responder remembers of READs and atomics, so that a duplicate is answered without being done again."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from emu.transport.answer import AtomicAnswer
+
+
+class ReadDone(NamedTuple):
+    """A READ that was taken: its packets from `first` on, and what it read."""
+
+    first: int
+    packets: int
+    addr: int
+    rkey: int
+    length: int
+
+    def has(self, number: int, addr: int, rkey: int, length: int) -> bool:
+        """Whether a request is for the same bytes, or for the rest of them."""
+        inside = self.addr <= addr and addr + length <= self.addr + self.length
+        return self.first <= number < self.first + self.packets and rkey == self.rkey and inside
+
+
+class Replay:
+    """The last `depth` READs and atomics (IBTA vol. 1, 9.4.5, 9.7.5.1.5: as many as may be outstanding)."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, depth: int) -> None:
+        self._done: deque[ReadDone | tuple[int, AtomicAnswer]] = deque(maxlen=max(depth, 1))
+
+    def read(self, done: ReadDone) -> None:
+        """A READ was taken."""
+        self._done.append(done)
+
+    def atomic(self, number: int, answer: AtomicAnswer) -> None:
+        """An atomic was done."""
+        self._done.append((number, answer))
+
+    def has_read(self, number: int, addr: int, rkey: int, length: int) -> bool:
+        """Whether these bytes were asked for under this number."""
+        return any(isinstance(done, ReadDone) and done.has(number, addr, rkey, length) for done in self._done)
+
+    def atomic_of(self, number: int) -> AtomicAnswer | None:
+        """What the atomic of this number was answered with."""
+        for done in self._done:
+            if not isinstance(done, ReadDone) and done[0] == number:
+                return done[1]
+        return None

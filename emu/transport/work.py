@@ -1,0 +1,217 @@
+"""Work requests as a NIC holds them: what to send and from where, what may be received and to where.
+
+Opcodes and flags have libibverbs' names and values (`enum ibv_wr_opcode`, `enum ibv_send_flags`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum, IntFlag
+from typing import Protocol
+
+from emu import opcodes
+from emu.addresses import Address
+from emu.frame import Buffer, Message
+
+
+class WROpcode(IntEnum):
+    """`enum ibv_wr_opcode`."""
+
+    RDMA_WRITE = 0
+    RDMA_WRITE_WITH_IMM = 1
+    SEND = 2
+    SEND_WITH_IMM = 3
+    RDMA_READ = 4
+    ATOMIC_CMP_AND_SWP = 5
+    ATOMIC_FETCH_AND_ADD = 6
+    SEND_WITH_INV = 9
+
+
+class SendFlags(IntFlag):
+    """`enum ibv_send_flags`."""
+
+    NONE = 0
+    FENCE = 1
+    SIGNALED = 2
+    SOLICITED = 4
+    INLINE = 8
+
+
+ATOMICS = (WROpcode.ATOMIC_CMP_AND_SWP, WROpcode.ATOMIC_FETCH_AND_ADD)
+ATOMIC_BYTES = 8
+FETCHES = (WROpcode.RDMA_READ, *ATOMICS)
+"""What brings something back, and so takes of the read depth."""
+CONSUMES_RECEIVE = frozenset(
+    (WROpcode.SEND, WROpcode.SEND_WITH_IMM, WROpcode.SEND_WITH_INV, WROpcode.RDMA_WRITE_WITH_IMM)
+)
+WITH_IMMEDIATE = (WROpcode.SEND_WITH_IMM, WROpcode.RDMA_WRITE_WITH_IMM)
+WRITES = (WROpcode.RDMA_WRITE, WROpcode.RDMA_WRITE_WITH_IMM)
+
+Segments = tuple[int, int, int, int]
+# The packets of each operation's message, by their place: first, middle, last, only.
+SEGMENTS: dict[int, Segments] = {
+    WROpcode.RDMA_WRITE: (opcodes.WRITE_FIRST, opcodes.WRITE_MIDDLE, opcodes.WRITE_LAST, opcodes.WRITE_ONLY),
+    WROpcode.RDMA_WRITE_WITH_IMM: (
+        opcodes.WRITE_FIRST,
+        opcodes.WRITE_MIDDLE,
+        opcodes.WRITE_LAST_WITH_IMMEDIATE,
+        opcodes.WRITE_ONLY_WITH_IMMEDIATE,
+    ),
+    WROpcode.SEND: (opcodes.SEND_FIRST, opcodes.SEND_MIDDLE, opcodes.SEND_LAST, opcodes.SEND_ONLY),
+    WROpcode.SEND_WITH_IMM: (
+        opcodes.SEND_FIRST,
+        opcodes.SEND_MIDDLE,
+        opcodes.SEND_LAST_WITH_IMMEDIATE,
+        opcodes.SEND_ONLY_WITH_IMMEDIATE,
+    ),
+    WROpcode.SEND_WITH_INV: (
+        opcodes.SEND_FIRST,
+        opcodes.SEND_MIDDLE,
+        opcodes.SEND_LAST_WITH_INVALIDATE,
+        opcodes.SEND_ONLY_WITH_INVALIDATE,
+    ),
+}
+
+
+class Gather:
+    """Bytes that lie in several places, read as they are sent; slices are copies."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, pieces: Sequence[memoryview]) -> None:
+        self._pieces = pieces
+        self.length = sum(len(piece) for piece in pieces)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self.length)
+        taken, at = [], 0
+        for piece in self._pieces:
+            if at + len(piece) > start and at < stop:
+                taken.append(bytes(piece[max(0, start - at) : stop - at]))
+            at += len(piece)
+        return b"".join(taken)
+
+
+class Scatter:
+    """Places that received bytes go to, one after the other."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, pieces: Sequence[memoryview]) -> None:
+        self._pieces = pieces
+        self.length = sum(len(piece) for piece in pieces)
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Put bytes at `offset`; the caller has checked that they fit."""
+        done, at = 0, 0
+        for piece in self._pieces:
+            start = offset + done - at
+            if done < len(data) and 0 <= start < len(piece):
+                length = min(len(piece) - start, len(data) - done)
+                piece[start : start + length] = data[done : done + length]
+                done += length
+            at += len(piece)
+
+
+NOWHERE = Scatter(())
+
+
+class Payload(Protocol):
+    """What a message's bytes are read from: anything with a length that can be sliced."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> Buffer: ...
+
+
+class Target(Protocol):
+    """Where a datagram goes."""
+
+    @property
+    def address(self) -> Address: ...
+    @property
+    def priority(self) -> int | None: ...
+    @property
+    def remote_qpn(self) -> int: ...
+    @property
+    def remote_qkey(self) -> int: ...
+
+
+class SendWqe:
+    """A work request in the send queue: its bytes, where they go, and the packets it takes."""
+
+    __slots__ = (
+        "compare_add",
+        "fence",
+        "first",
+        "imm_data",
+        "message",
+        "opcode",
+        "packets",
+        "payload",
+        "received",
+        "remote_addr",
+        "rkey",
+        "segments",
+        "signaled",
+        "sink",
+        "size_bytes",
+        "solicited",
+        "special",
+        "ssn",
+        "swap",
+        "target",
+        "wr_id",
+    )
+
+    def __init__(
+        self,
+        message: Message,
+        wr_id: int,
+        payload: Payload,
+        remote_addr: int = 0,
+        rkey: int = 0,
+        signaled: bool = True,
+        *,
+        opcode: WROpcode = WROpcode.RDMA_WRITE,
+        sink: Scatter = NOWHERE,
+        imm_data: int = 0,
+        compare_add: int = 0,
+        swap: int = 0,
+        flags: SendFlags = SendFlags.NONE,
+    ) -> None:
+        """`imm_data` is the immediate, or the key that a SEND_WITH_INV makes invalid."""
+        self.message = message
+        self.wr_id = wr_id
+        self.opcode = opcode
+        self.payload = payload
+        self.remote_addr = remote_addr
+        self.rkey = rkey
+        self.signaled = signaled
+        self.sink = sink  # where what comes back goes
+        self.imm_data = imm_data
+        self.compare_add = compare_add
+        self.swap = swap
+        self.fence = SendFlags.FENCE in flags
+        self.solicited = SendFlags.SOLICITED in flags
+        self.segments = SEGMENTS.get(opcode)  # None: one packet asks, others bring the answer
+        self.size_bytes = len(payload) if self.segments is not None else sink.length
+        # Whether it may have to wait for something other than the window.
+        self.special = self.fence or self.segments is None or opcode in CONSUMES_RECEIVE
+        self.first = 0  # the sequence number of its first packet, once queued
+        self.packets = 0
+        self.received = 0  # packets of what comes back
+        self.ssn = 0  # which message of its queue pair it is, counted from 1
+        self.target: Target | None = None  # of a datagram
+
+
+class RecvWqe:
+    """A work request in a receive queue: where one message may go."""
+
+    __slots__ = ("sink", "wr_id")
+
+    def __init__(self, wr_id: int, sink: Scatter) -> None:
+        self.wr_id = wr_id
+        self.sink = sink

@@ -1,0 +1,66 @@
+"""Completion queues and their entries."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from emu.engine import Future
+from emu.errors import VerbsError
+from emu.transport.wc import WcFlags, WcOpcode, WcStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WC:
+    """`struct ibv_wc`: a finished work request."""
+
+    wr_id: int
+    status: WcStatus
+    qp_num: int
+    byte_len: int
+    opcode: WcOpcode = WcOpcode.RDMA_WRITE
+    wc_flags: WcFlags = WcFlags.NONE
+    imm_data: int = 0  # unsigned; if WITH_IMM
+    invalidated_rkey: int = 0  # if WITH_INV
+    src_qp: int = 0  # of a datagram
+
+
+class CQ:
+    """A completion queue: poll it, or await its next entry."""
+
+    def __init__(self, cqe: int) -> None:
+        if cqe < 1:
+            raise VerbsError(f"a completion queue of {cqe} entries: at least 1")
+        self.cqe = cqe
+        self._entries: deque[WC] = deque()
+        self._waiter: Future | None = None
+        self._armed: Future | None = None
+        self._solicited_only = False
+
+    def poll_cq(self, num_entries: int = 1) -> list[WC]:
+        """`ibv_poll_cq`: up to `num_entries` completions, oldest first, perhaps none."""
+        return [self._entries.popleft() for _ in range(min(num_entries, len(self._entries)))]
+
+    async def next(self) -> WC:
+        """The next completion, as soon as there is one (one coroutine may wait at a time)."""
+        while not self._entries:
+            self._waiter = Future()
+            await self._waiter
+        return self._entries.popleft()
+
+    def req_notify(self, *, solicited_only: bool = False) -> Future:
+        """`ibv_req_notify_cq`: resolved with the next completion, or the next that is solicited or an error."""
+        self._armed, self._solicited_only = Future(), solicited_only
+        return self._armed
+
+    def push(self, entry: WC, *, solicited: bool = False) -> None:
+        """Add an entry. Raises VerbsError when the queue overruns, as `IBV_EVENT_CQ_ERR` would say."""
+        if len(self._entries) >= self.cqe:
+            raise VerbsError(f"a completion queue of {self.cqe} entries overran: create it larger")
+        self._entries.append(entry)
+        if self._armed is not None and (solicited or entry.status or not self._solicited_only):
+            armed, self._armed = self._armed, None
+            armed.resolve()
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            waiter.resolve()
