@@ -16,7 +16,7 @@ Event = tuple[int, int, Action, Any]
 """When, in picoseconds; its place among the events of that instant; what to call with what."""
 
 URGENT = -(1 << 62)
-"""Added to a sequence number: before all else of that instant. So a pause that comes as a frame would start stops it."""
+"""Added to a sequence number: before all else of that instant. A pause that comes as a frame would start stops it."""
 LOOK_EVERY_EVENTS = 4096  # how often a run looks at the outside world
 
 
