@@ -114,7 +114,7 @@ class PD:
     ) -> QP:
         """`ibv_create_qp`, type RC, in the reset state.
 
-        `kind` is what its traffic is called in results; `priority` its SL or 802.1p priority, the fabric's unless given.
+        `kind`: what its traffic is called in results; `priority`: its SL or 802.1p priority, the fabric's unless given.
         """
         return QP(self, send_cq, max_send_wr, kind, priority)
 
