@@ -1,4 +1,4 @@
-"""How nodes are attached to links under each flow control: lanes, arbiters and marking at egresses; what is at ingresses.
+"""How nodes are attached to links under each flow control: lanes, arbiters and marks at egresses; what is at ingresses.
 
 One object for a run; the scenario's values become the machines of emu/linklayer and emu/congestion here.
 """

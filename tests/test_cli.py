@@ -71,7 +71,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rnu"], "emu: unknown command 'rnu'; did you mean 'run'? known: run, latency, congestion, topo, decode, list"),
+        (
+            ["rnu"],
+            "emu: unknown command 'rnu'; did you mean 'run'? known: run, latency, congestion, topo, decode, list",
+        ),
         (["doorbell"], "emu: not yet: 'doorbell'"),
         (["--fast"], "emu: unknown option '--fast'"),
         (["run"], "emu run: which scenario?"),

@@ -19,7 +19,8 @@ FLOORS: dict[int, str] = {
     7: "emu.fabric traffic.workloads emu.report",
     6: "emu.verbs emu.measure emu.lab emu.attachment",
     5: "emu.devices",
-    4: "emu.devices.ingress emu.devices.lane emu.devices.line emu.devices.passage emu.devices.port emu.devices.egress emu.subnet emu.deadlock emu.lossless topologies",
+    4: "emu.devices.ingress emu.devices.lane emu.devices.line emu.devices.passage emu.devices.port emu.devices.egress"
+    " emu.subnet emu.deadlock emu.lossless topologies",
     3: "emu.transport emu.wire emu.capture",
     2: "emu.linklayer emu.congestion emu.framing emu.scenario",
     1: "emu.engine emu.background emu.taps traffic.layers",

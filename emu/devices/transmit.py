@@ -100,7 +100,8 @@ class Transmit:
     def rate_changed(self, state: QueuePairState) -> None:
         """A notification was taken: who waits for its pacing waits for another time."""
         if state.pacer is not None and state.pacer.running:
-            self._pace(state)
+            state.pacer.stop()
+            self._paced(state)
 
     def pop(self) -> Frame | None:
         """The port's wire is free: the frame that starts now, if any may."""

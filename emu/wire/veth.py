@@ -55,8 +55,7 @@ class VethWire:
     )
 
     def __init__(self, name: str, sender: socket.socket, receiver: socket.socket, framing: Framing) -> None:
-        self.name = name
-        self.framing = framing
+        self.name, self.framing = name, framing
         self.sent = 0  # frames the kernel took
         self.refused = 0  # frames it did not take; in `lost` too
         self.refusals: Counter[int] = Counter()  # the same by errno
@@ -69,10 +68,8 @@ class VethWire:
         self.disturbed = False
         self.warnings: list[str] = []
         self.on_foreign: Callable[[Frame], object] | None = None  # takes in foreign frames that are frames we know
-        self.sender = sender
-        self.receiver = receiver
-        self._send = sender.send
-        self._read_into = receiver.recv_into
+        self.sender, self.receiver = sender, receiver
+        self._send, self._read_into = sender.send, receiver.recv_into
         self.in_flight: deque[Frame] = deque()  # taken by the kernel, and not seen to come out yet
         self._arrived: deque[bytes] = deque()  # read before they were due
         self._early: dict[Frame, Frame | None] = {}  # what became of frames that a younger one was due before

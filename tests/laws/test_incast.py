@@ -1,4 +1,4 @@
-"""Fifteen hosts write to one: its link is never idle, nothing is lost, and who gets how much follows from the topology."""
+"""Fifteen hosts write to one: its link is never idle, nothing is lost, and shares follow from the topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each built-in scenario shows what it is named after: on both wires, alike, in time; and what two of them show together."""
+"""Each built-in scenario shows what it is named after: on both wires, alike, in time; and what two show together."""
 
 from __future__ import annotations
 
