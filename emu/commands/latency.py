@@ -15,6 +15,7 @@ from emu.report.output import to_json, write
 from emu.report.progress import Progress
 from emu.report.table import count_text
 from emu.scenario.field import parse_message_bytes
+from emu.scenario.posting import OPS
 from emu.units import parse_fraction
 
 
@@ -41,7 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=3,
         help="switches on the way: 1 (one leaf), 3 (leaf, spine, leaf), another number (a line of switches), 0 (none)",
     )
-    parser.add_argument("--op", default="write", help="the operation (default write)")
+    parser.add_argument(
+        "--op",
+        metavar="A,B",
+        type=listed(str),
+        default=["write"],
+        help=f"operations (default write): {', '.join(OPS)}; atomics have 8 bytes",
+    )
     parser.add_argument("--iters", metavar="N", type=whole(1, 10**6), default=3, help="messages a row (default 3)")
     parser.add_argument(
         "--claim",
@@ -59,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         profiles=arguments.profile,
         sizes_bytes=arguments.sizes,
         hops=arguments.hops,
-        op=arguments.op,
+        ops=arguments.op,
         iters=arguments.iters,
         settings=arguments.settings,
         seed=arguments.seed,

@@ -15,13 +15,12 @@ from emu.scenario.check import Place, one_line
 from emu.scenario.field import show
 from emu.scenario.load import build
 from emu.scenario.model import Scenario, Write
+from emu.scenario.posting import ATOMIC_BYTES, ATOMIC_OPS, OPS
 from emu.scenario.profile import load_profile
 from emu.scenario.provenance import Provenance
 from emu.topology import Kind, Topology
 from emu.units import format_size
 
-OPS = ("write",)
-LATER_OPS = ("read", "send", "write_imm", "fetch_add", "cmp_swp")
 LEAF_SPINE_HOPS = (1, 3)  # over one leaf, or over leaf, spine, leaf
 # What this harness decides, and how to have it otherwise.
 REFUSED_SETTINGS = {
@@ -42,7 +41,7 @@ class Plan:
     profiles: Sequence[str]
     sizes_bytes: Sequence[int]
     hops: int = 3
-    op: str = "write"
+    ops: Sequence[str] = ("write",)
     iters: int = 3
     settings: Sequence[str] = ()
     seed: int | None = None
@@ -100,13 +99,14 @@ def measure(
 
 
 def scenarios_of(plan: Plan) -> list[tuple[str, Scenario]]:
-    """One scenario a profile and size, all checked before the first runs."""
+    """One scenario a profile, operation and size, all checked before the first runs; atomics have one size."""
     _check(plan)
     pairs = {profile: _pair(plan, profile) for profile in plan.profiles}
     return [
-        (profile, _scenario(plan, profile, size_bytes, pairs[profile]))
+        (profile, _scenario(plan, profile, op, size_bytes, pairs[profile]))
         for profile in plan.profiles
-        for size_bytes in plan.sizes_bytes
+        for op in plan.ops
+        for size_bytes in ((ATOMIC_BYTES,) if op in ATOMIC_OPS else plan.sizes_bytes)
     ]
 
 
@@ -130,10 +130,9 @@ def switches_between(topology: Topology, source: str) -> dict[str, int]:
 
 
 def _check(plan: Plan) -> None:
-    if plan.op in LATER_OPS:
-        raise ScenarioError(f"--op: not yet: {plan.op!r} comes with a later version; allowed now: {', '.join(OPS)}")
-    if plan.op not in OPS:
-        raise ScenarioError(f"--op: {plan.op!r} is unknown; known: {', '.join(OPS)}")
+    for op in plan.ops:
+        if op not in OPS:
+            raise ScenarioError(f"--op: {op!r} is unknown; known: {', '.join(OPS)}")
     for profile in plan.profiles:
         try:
             load_profile(profile)
@@ -177,15 +176,15 @@ def _build(plan: Plan, profile: str, traffic: Mapping[str, Any], name: str = "la
     return build(given, plan.settings, plan.seed, options)
 
 
-def _scenario(plan: Plan, profile: str, size_bytes: int, pair: tuple[str, str]) -> Scenario:
+def _scenario(plan: Plan, profile: str, op: str, size_bytes: int, pair: tuple[str, str]) -> Scenario:
     traffic = {
         "kind": "write",
         "pairs": [list(pair)],
         "size": format_size(size_bytes),
         "count": plan.iters,
-        "op": plan.op,
+        "op": op,
     }
-    name = f"latency {profile} {size_bytes}B"
+    name = f"latency {profile} {'' if op == 'write' else f'{op} '}{size_bytes}B"
     return _build(plan, profile, traffic, name)
 
 
@@ -212,7 +211,7 @@ def _add(latencies: Latencies, plan: Plan, profile: str, scenario: Scenario, res
     latencies.rows.append(
         {
             "profile": profile,
-            "op": plan.op,
+            "op": write.op,
             "size_bytes": write.size_bytes,
             "hops": plan.hops,
             **{name: each["mean"] for name, each in figures.items()},

@@ -13,6 +13,14 @@ from emu.units import format_size
 Rows = Sequence[Mapping[str, Any]]
 BASELINE, SHOWN_BYTES, LIMIT_NS = "native", 4096, 1000
 NO_HOP_WOULD_DO = "none would do"
+NAMES = {
+    "write": "RDMA WRITE",
+    "write_imm": "RDMA WRITE with immediate",
+    "send": "SEND",
+    "read": "RDMA READ",
+    "fetch_add": "FETCH AND ADD",
+    "cmp_swp": "COMPARE AND SWAP",
+}
 FABRIC_PARTS = ("serialization", "propagation", "switching", "queueing", "flow_control_wait")
 
 
@@ -21,7 +29,10 @@ def latency_text(found: Mapping[str, Any], claim: Fraction) -> str:
     rows: Rows = found["rows"]
     if not rows:
         return "\n".join(["no row is whole", *_missing(found)])
-    blocks = [_head(found), _by_size(rows), _lower(rows), _parts(rows), _verdicts(rows), _needed(rows, claim)]
+    blocks = [_head(found)]
+    for op in dict.fromkeys(row["op"] for row in rows):
+        of_op = [row for row in rows if row["op"] == op]
+        blocks += [_by_size(of_op), _lower(of_op), _parts(of_op), _verdicts(of_op), _needed(of_op, claim)]
     blocks.append(inputs_table(found["inputs"], RESTS_ON))
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
@@ -67,7 +78,7 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     row, topology = found["rows"][0], found["topology"]
     shape = ", ".join(f"{key} {value}" for key, value in topology.items() if isinstance(value, (int, str)))
     yield (
-        f"RDMA {row['op'].upper()} from {found['pair'][0]} to {found['pair'][1]} over"
+        f"{_names(found['rows'])} from {found['pair'][0]} to {found['pair'][1]} over"
         f" {count_text(row['hops'], 'switch', 'switches')}, unloaded; {count_text(found['iters'], 'message')} a row"
     )
     yield f"{shape}; wire {found['wire']}"
@@ -77,13 +88,18 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     yield from _missing(found)
 
 
+def _names(rows: Rows) -> str:
+    return ", ".join(dict.fromkeys(NAMES[row["op"]] for row in rows))
+
+
 def _missing(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"MISSING: {each}" for each in found["missing"])
 
 
 def _by_size(rows: Rows) -> Iterator[str]:
     profiles = _profiles(rows)
-    yield "fabric latency: first bit out of the source NIC to last bit into the destination NIC"
+    what = "" if rows[0]["op"] == "write" else f" of {NAMES[rows[0]['op']]}"
+    yield f"fabric latency{what}: first bit out of the source NIC to last bit into the destination NIC"
     lines = [("size", *profiles)]
     for size_bytes in _sizes(rows):
         at = _at(rows, size_bytes)

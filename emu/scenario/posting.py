@@ -9,5 +9,7 @@ from emu.scenario.field import choice, whole
 Count = Annotated[int, *whole(1, 10**9)]
 QueuePairs = Annotated[int, *whole(1, 65_536)]
 Depth = Annotated[int, *whole(1, 32_768, "mlx5's longest send queue")]
-Op = Annotated[Literal["write"], *choice("write", later=("read", "send", "write_imm", "fetch_add", "cmp_swp"))]
+OPS = ("write", "read", "send", "write_imm", "fetch_add", "cmp_swp")
+ATOMIC_OPS, ATOMIC_BYTES = ("fetch_add", "cmp_swp"), 8
+Op = Annotated[Literal["write", "read", "send", "write_imm", "fetch_add", "cmp_swp"], *choice(*OPS)]
 Priority = Annotated[int, *whole(0, 15)]  # what of it the framing allows, traffic_check.py says

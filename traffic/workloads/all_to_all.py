@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from emu.scenario.traffic import AllToAll
-from traffic.workloads.cluster import SHIFT_BYTES, SHIFTS, Cluster
+from traffic.workloads.channel import SHIFT_BYTES, SHIFTS
+from traffic.workloads.cluster import Cluster
 from traffic.workloads.posting import launch
 
 PART_STEP_BYTES = 64  # parts start this far apart, so that each peer gets other bytes
@@ -22,6 +23,7 @@ def start(cluster: Cluster, model: AllToAll) -> None:
                     source,
                     destination,
                     model.size_bytes,
+                    op=model.op,
                     offset=step * PART_STEP_BYTES,
                     priority=model.priority,
                     kind=model.kind,

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emu.engine import Engine, stream
-from emu.errors import InvariantBroken, MachineError
-from emu.transport.memory import Access
-from emu.verbs import CQ, MR, PD, QP, SGE, Context, SendWR
+from emu.errors import MachineError
+from emu.verbs import MR, PD, Access, Context
+from traffic.workloads.channel import ATOMIC_BYTES, ATOMIC_OPS, RECEIVED_OPS, SHIFT_BYTES, SHIFTS, Channel, Receiver
 
 TILE_BYTES = 65_521  # a prime: repeats of the pattern never line up with packets
-SHIFTS, SHIFT_BYTES = 61, 64  # messages of a queue pair begin at so many places of the source in turn
 ROOM_BYTES = 1 << 24  # for messages outstanding side by side, where a queue pair keeps several
 
 
@@ -55,7 +54,7 @@ class Cluster:
         """A registered buffer of at least `length` bytes of noise, one for all the host's transfers."""
         region = self._sources.get(host)
         if region is None or region.length < length:
-            region = self._sources[host] = self._register(host, length)
+            region = self._sources[host] = self._register(host, length, Access.LOCAL_WRITE | Access.REMOTE_READ)
             tile = stream(self.seed, f"payload/{host}").randbytes(min(length, TILE_BYTES))
             for start in range(0, length, TILE_BYTES):
                 region.buffer[start : start + TILE_BYTES] = tile[: length - start]
@@ -67,26 +66,36 @@ class Cluster:
         destination: str,
         length: int,
         *,
+        op: str = "write",
         offset: int = 0,
         depth: int = 1,
         priority: int | None = None,
         kind: str = "write",
     ) -> Channel:
-        """A connected queue pair that writes `length` bytes at a time from about `offset` of the source.
+        """A connected queue pair of `source`, whose messages carry `length` bytes of noise from about `offset` of it.
 
-        At the destination there is room for `depth` messages side by side, within ROOM_BYTES. `priority`: the SL or
-        802.1p priority of its data, the fabric's unless given; `kind`: which traffic it belongs to.
+        Where they go there is room for `depth` of them side by side, within ROOM_BYTES. `priority`: the SL or 802.1p
+        priority of its data, the fabric's unless given; `kind`: which traffic it belongs to. A `read` brings the bytes
+        from `destination`.
         """
         sender, receiver = self.domain(source), self.domain(destination)
         cq = self.contexts[source].create_cq(depth)
         qp = sender.create_qp(cq, depth, kind=kind, priority=priority)
-        answers = self.contexts[destination].create_cq(1)
-        qp.connect(receiver.create_qp(answers, kind=kind, priority=priority))
         slots = max(1, min(depth, ROOM_BYTES // max(length, 1)))
-        target = self._register(destination, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
-        return Channel(
-            qp, cq, self.source(source, offset + length + SHIFTS * SHIFT_BYTES), offset, target, length, slots
-        )
+        far_cq = self.contexts[destination].create_cq(max(slots, 1) + 1)
+        far = receiver.create_qp(far_cq, max_recv_wr=slots + 1, kind=kind, priority=priority)
+        qp.connect(far)
+        giver, taker = (destination, source) if op == "read" else (source, destination)
+        if op in ATOMIC_OPS:
+            taker = source  # what was there before comes back
+        target = self._register(taker, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+        noise = self.source(giver, offset + length + SHIFTS * SHIFT_BYTES)
+        channel = Channel(qp, cq, noise, offset, target, length, slots, op)
+        if op in ATOMIC_OPS:
+            channel.counter = self._register(destination, ATOMIC_BYTES, Access.LOCAL_WRITE | Access.REMOTE_ATOMIC)
+        if op in RECEIVED_OPS:
+            channel.receiver = Receiver(far, far_cq, target, length, slots, op)
+        return channel
 
     def _register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
         self.memory_bytes -= length
@@ -96,39 +105,3 @@ class Cluster:
                 " bytes more so far): use smaller messages, or fewer hosts or queue pairs"
             )
         return self.domain(host).reg_mr(length, access)
-
-
-@dataclass(slots=True)
-class Channel:
-    """One queue pair and the buffers that its WRITEs go between: each message has other bytes than the one before."""
-
-    qp: QP
-    cq: CQ
-    source: MR
-    offset: int
-    target: MR
-    length: int
-    slots: int
-    posted: int = 0
-
-    def post_write(self) -> None:
-        """Post the next message, to the next place in turn."""
-        number = self.posted
-        self.posted += 1
-        sge = SGE(addr=self._from(number), length=self.length, lkey=self.source.lkey)
-        self.qp.post_send(SendWR(wr_id=number, sge=sge, remote_addr=self._to(number), rkey=self.target.rkey))
-
-    def verify(self, number: int) -> None:
-        """Raise InvariantBroken unless message `number` is in the target (or a later one was posted to its place)."""
-        if self.posted > number + self.slots:
-            return
-        at = self._to(number) - self.target.addr
-        sent = self.source.slice(self._from(number), self.length)
-        if not self.target.buffer.startswith(sent, at):  # compared where it lies: no copy, no view's slow compare
-            raise InvariantBroken(f"queue pair {self.qp.qp_num:#x}: message {number} is not in the target's memory")
-
-    def _from(self, number: int) -> int:
-        return self.source.addr + self.offset + number % SHIFTS * SHIFT_BYTES
-
-    def _to(self, number: int) -> int:
-        return self.target.addr + number % self.slots * self.length

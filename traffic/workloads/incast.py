@@ -13,6 +13,12 @@ def start(cluster: Cluster, model: Incast) -> None:
         start_ps = model.start_ps + place * model.stagger_ps
         for _ in range(model.qps):
             channel = cluster.connect(
-                sender, model.receiver, model.size_bytes, depth=model.depth, priority=model.priority, kind=model.kind
+                sender,
+                model.receiver,
+                model.size_bytes,
+                op=model.op,
+                depth=model.depth,
+                priority=model.priority,
+                kind=model.kind,
             )
             launch(cluster, channel, count=model.count, depth=model.depth, start_ps=start_ps)

@@ -23,7 +23,13 @@ def start(cluster: Cluster, model: Poisson) -> None:
     for source, destination in model.pairs:
         for _ in range(model.qps):
             channel = cluster.connect(
-                source, destination, model.size_bytes, depth=model.count, priority=model.priority, kind=model.kind
+                source,
+                destination,
+                model.size_bytes,
+                op=model.op,
+                depth=model.count,
+                priority=model.priority,
+                kind=model.kind,
             )
             context = cluster.contexts[source]
             wire_bytes = message_wire_bytes(channel.qp.envelope, model.size_bytes, context.config.path_mtu_bytes)

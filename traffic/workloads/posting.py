@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from emu.engine import Engine
-from traffic.workloads.cluster import Channel, Cluster
+from traffic.workloads.channel import Channel
+from traffic.workloads.cluster import Cluster
 
 
 def launch(cluster: Cluster, channel: Channel, *, count: int, depth: int, start_ps: int) -> None:
-    """Start the coroutine that sends `count` WRITEs, `depth` of them outstanding."""
+    """Start the coroutine that sends `count` messages, `depth` of them outstanding."""
     channel.qp.expected = count
     cluster.engine.spawn(write_all(cluster.engine, channel, count=count, depth=depth, start_ps=start_ps))
 
 
 def launch_open(cluster: Cluster, channel: Channel, *, times_ps: Iterator[int], count: int) -> None:
-    """Start the coroutines that post `count` WRITEs, one at each of the times, and take their completions."""
+    """Start the coroutines that post `count` messages, one at each of the times, and take their completions."""
     channel.qp.expected = count
     ledger = Ledger(count)
     cluster.engine.spawn(post_at(cluster.engine, channel, ledger, times_ps))
@@ -23,13 +24,13 @@ def launch_open(cluster: Cluster, channel: Channel, *, times_ps: Iterator[int], 
 
 
 async def write_all(engine: Engine, channel: Channel, *, count: int, depth: int, start_ps: int) -> None:
-    """Send `count` WRITEs, `depth` of them outstanding, and check each in memory; stops at the first that fails."""
+    """Send `count` messages, `depth` of them outstanding, and check each in memory; stops at the first that fails."""
     if start_ps > engine.now_ps:
         await engine.sleep(start_ps - engine.now_ps)
     done = failed = 0
     while done + failed < channel.posted or (channel.posted < count and not failed):
         while channel.posted < count and not failed and channel.posted - done < depth:
-            channel.post_write()
+            channel.post()
         completion = await channel.cq.next()
         if completion.status:
             failed += 1
@@ -54,7 +55,7 @@ async def post_at(engine: Engine, channel: Channel, ledger: Ledger, times_ps: It
         await engine.sleep(when_ps - engine.now_ps)
         if ledger.failed:
             return
-        channel.post_write()
+        channel.post()
 
 
 async def take_all(channel: Channel, ledger: Ledger) -> None:

@@ -13,6 +13,12 @@ def start(cluster: Cluster, model: Write) -> None:
         start_ps = model.start_ps + place * model.stagger_ps
         for _ in range(model.qps):
             channel = cluster.connect(
-                source, destination, model.size_bytes, depth=model.depth, priority=model.priority, kind=model.kind
+                source,
+                destination,
+                model.size_bytes,
+                op=model.op,
+                depth=model.depth,
+                priority=model.priority,
+                kind=model.kind,
             )
             launch(cluster, channel, count=model.count, depth=model.depth, start_ps=start_ps)

@@ -45,8 +45,8 @@ def test_source_bytes_come_from_the_seed_and_differ_between_hosts() -> None:
 
 def test_bytes_that_did_not_arrive_are_noticed() -> None:
     channel = cluster().connect("h0", "h1", 100, depth=2)
-    channel.post_write()
-    channel.post_write()
+    channel.post()
+    channel.post()
     for number in range(2):
         with pytest.raises(InvariantBroken, match="not in the target"):
             channel.verify(number)
@@ -58,7 +58,7 @@ def test_bytes_that_did_not_arrive_are_noticed() -> None:
 
 def test_a_place_that_a_later_message_goes_to_is_not_judged() -> None:
     channel = cluster().connect("h0", "h1", 100)
-    channel.post_write()
+    channel.post()
     channel.posted += 1
     channel.verify(0)
 
