@@ -67,10 +67,10 @@ def test_a_place_that_a_later_message_goes_to_is_not_judged() -> None:
 def test_a_responder_that_stops_writing_is_caught(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Responder._execute
 
-    def only_the_first(responder: Responder, frame: Frame) -> int:
+    def only_the_first(responder: Responder, frame: Frame, place: int) -> int:
         if responder._msn:
             frame.payload = responder._memory.register(len(frame.payload), Access(0)).view
-        return write(responder, frame)
+        return write(responder, frame, place)
 
     monkeypatch.setattr(Responder, "_execute", only_the_first)
     text = TEXT.replace("size: 1B", f"size: 4KiB, count: 100, depth: {depth}")
