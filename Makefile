@@ -3,6 +3,9 @@
 PYTHON ?=
 PROFILES = native,roce,roce-63,ndr
 SIZES = 64B,4KiB,64KiB,1MiB
+FRAMES = 1_000_000
+JOBS = 2
+SEED ?=
 
 # Debian keeps ip, ifconfig and sysctl where an ordinary user's PATH does not look.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -14,7 +17,7 @@ emu = .venv/bin/emu
 pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-for-tests demo test test-all lint bench
+.PHONY: help install install-for-tests demo test test-all lint bench fuzz
 
 help:
 	@echo 'make install    system packages and .venv: whatever is missing'
@@ -22,6 +25,7 @@ help:
 	@echo 'make test       lint, types and the test suite (test-all: the long tests too)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make bench      events, speed and memory'
+	@echo 'make fuzz       FRAMES hostile frames against parsers and machines (1,000,000; SEED, JOBS)'
 
 install:
 	@scripts/install.sh
@@ -45,3 +49,6 @@ lint: install
 
 bench: install
 	@$(python) -m tests.bench
+
+fuzz: install
+	@$(python) -m tests.fuzz --frames $(FRAMES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -15,6 +15,7 @@ from emu.congestion.notification import MIN_TIME_BETWEEN_CNPS_PS
 from emu.devices.credits import CreditLink, LinkCredits
 from emu.devices.egress import Arbiter, EgressPort, wire_bytes_of
 from emu.devices.ingress import Ingress
+from emu.devices.inject import Injection
 from emu.devices.lane import Turns
 from emu.devices.nic import Congestion, Nic
 from emu.devices.pauses import LinkPauses, PauseLink
@@ -30,9 +31,11 @@ from emu.linklayer.classes import PRIORITIES, QUEUES
 from emu.linklayer.credits import blocks_of
 from emu.linklayer.ecn import Marker
 from emu.linklayer.pfc import IngressAccount, IngressConfig
+from emu.scenario.inject import OPERATIONS, Inject
 from emu.scenario.model import Scenario
 from emu.taps import Taps
 from emu.topology import Link, reverse_name
+from emu.wire.inject import Dice, Rule
 
 SWITCH_MAC_BASE = MAC_BASE | 0x01_00_00_00_00  # of ports that send only to the other end of their link
 
@@ -53,6 +56,7 @@ class Attachments:
         self.memories: dict[str, SwitchMemory] = {}
         self.pairs: list[tuple[Ingress, Ingress]] = []  # both ends of each link that has flow control
         self.watches: list[PauseWatch] = []
+        self.injections: list[Injection] = []
 
     def arbiter(self) -> Arbiter | None:
         """Who sends next at one egress; None where there is one lane only."""
@@ -134,6 +138,17 @@ class Attachments:
             other.initialise()
         self.pairs.append((one, other))
 
+    def inject(self, port: Port, link: Link, node: Switch | Nic, ingress: Ingress) -> None:
+        """Put what the scenario injects in the way of a joined port's frames to that node; nothing if it is nothing."""
+        rules = [
+            (place, _rule(each))
+            for place, each in enumerate(self._scenario.inject)
+            if each.meets(port.name, link.name, reverse_name(link))
+        ]
+        if rules:
+            dice = Dice(self._scenario.run.seed, port.name, rules)
+            self.injections.append(Injection(self._engine, port, dice, node, ingress))
+
     def _credits(self, node: Switch | Nic, number: int, port: Port, mac: int) -> LinkCredits:
         fabric = self._scenario.fabric
         link = CreditLink(
@@ -202,3 +217,19 @@ class Attachments:
             traffic.priority for traffic in self._scenario.traffic if traffic.priority is not None
         }
         return {fabric.vl_of(level) if self.is_native else fabric.queue_of(level) for level in levels}
+
+
+def _rule(inject: Inject) -> Rule:
+    match = inject.match
+    return Rule(
+        kind=match.kind,
+        operation=None if match.opcode is None else OPERATIONS[match.opcode],
+        qp=match.qp,
+        nth=frozenset(match.nth or ()),
+        every=match.every or 0,
+        drop=inject.drop,
+        corrupt=inject.corrupt,
+        duplicate=inject.duplicate,
+        reorder=inject.reorder,
+        delay_ps=inject.delay_ps,
+    )

@@ -24,12 +24,13 @@ COMMANDS = {
     "congestion": "incast, victim, permutation, all-to-all, storm: queues, pauses, credits, marks, fairness",
     "topo": "show, check and export a scenario's fabric: links, headroom, credits, deadlock; runs nothing",
     "decode": "read a capture (pcap, pcapng, ERF): frames, flows, messages, ICRC and VCRC verdicts",
+    "replay": "send a capture's operations through a fabric: its latencies beside ours",
     "list": "built-in scenarios, profiles, topologies, traffic kinds",
     "doctor": "what this machine can do, what is missing, and the remedy for each",
     "clean": "remove what dead runs left behind, and nothing else",
 }
 LATER = (
-    *("doorbell", "compare", "live", "lab", "sweep", "scale", "replay"),
+    *("doorbell", "compare", "live", "lab", "sweep", "scale"),
     *("claims", "report", "view", "plot", "top", "wireshark"),
 )
 OURS = ("emu", "topologies", "traffic")

@@ -164,6 +164,7 @@ class Fabric:
         for here, there in ((0, 1), (1, 0)):
             name, _, wire = ends[here]
             ports[here].join(make.far_end(nodes[there], ingresses[there]), link.propagation_ps, wire)
+            make.inject(ports[here], link, nodes[there], ingresses[there])
             self.links[name] = (link, ports[here])
             if wire is not None:
                 self.wires.append(wire)

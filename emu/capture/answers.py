@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from emu.capture.flow import Flow, Spread
@@ -80,8 +80,8 @@ class Answers:
         self._claims.append(Claim(asked, flow, place, psn, len(requesters)))
         return asked
 
-    def finish(self, *, sees_all: bool) -> Iterator[int]:
-        """Take back claims that what came later makes doubtful; numbers of the flows whose answers are unclear then.
+    def finish(self, *, sees_all: bool) -> None:
+        """Take back claims that what came later makes doubtful.
 
         `sees_all`: no flow was left out.
         """
@@ -93,7 +93,6 @@ class Answers:
             if claim.asked.number not in kept:
                 claim.asked.answers = claim.answer.answered = None
                 claim.asked.answer = Spread()
-                yield claim.asked.number
 
     def _is_rash(self, claim: Claim) -> bool:
         """Whether another one that could have asked that was seen only later, as where the capture began in between."""

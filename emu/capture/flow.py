@@ -57,7 +57,7 @@ class Flow:
     opcodes: Counter[int] = field(default_factory=Counter)
     icrc_bad: int = 0
     vcrc_bad: int = 0
-    naks: int = 0
+    refusals: Counter[int] = field(default_factory=Counter)  # NAKs and RNR NAKs, by what their AETHs say
     marked: int = 0  # CE, FECN or BECN
     messages: int = 0
     complete: int = 0

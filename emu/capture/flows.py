@@ -9,16 +9,15 @@ from emu import opcodes
 from emu.capture.answers import Answers
 from emu.capture.flow import Flow, FlowKey
 from emu.capture.messages import Packet, RequestStream, Room, SeenMessage
+from emu.capture.seen import KIND_MASK, NAK, RNR_NAK
 from emu.framing.dissection import Dissection
 from emu.opcodes import OPERATIONS, Position
 
 FLOW_LIMIT = 65_536  # frames of further flows are counted, but not told apart
 CE = 3  # RFC 3168: congestion experienced
 ANSWERS = range(opcodes.READ_RESPONSE_FIRST, opcodes.ATOMIC_ACKNOWLEDGE + 1)
+READ_RESPONSES = range(opcodes.READ_RESPONSE_FIRST, opcodes.READ_RESPONSE_ONLY + 1)
 ANSWERED = (opcodes.RC, opcodes.XRC)  # the transports that acknowledge
-NAK = 0x60  # AETH's syndrome: the upper three bits say what it is (IBTA vol. 1, 9.7.5.1.1)
-RNR_NAK = 0x20
-KIND_MASK = 0xE0
 
 
 class Sighting(NamedTuple):
@@ -40,7 +39,7 @@ class FlowTable:
         self._on_message = on_message
         self._room = Room()
         self.left_out = 0  # frames of flows beyond the limit
-        self.disclaimed: frozenset[int] = frozenset()  # numbers of flows whose answers turned out to be unclear
+        self.answered: frozenset[int] = frozenset()  # at the end: numbers of the flows whose answers are known
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -65,7 +64,8 @@ class FlowTable:
         else:
             reth = frame.headers.get("reth")
             target = (int(reth[0]), int(reth[1]), int(reth[2])) if reth else None
-            packet = Packet(seen.number, seen.time_ns, frame.opcode, frame.psn, seen.payload_bytes, target)
+            immediate = int(frame.headers["immdt"][0]) if "immdt" in frame.headers else None
+            packet = Packet(seen.number, seen.time_ns, frame.opcode, frame.psn, seen.payload_bytes, target, immediate)
             self._stream(flow).on_packet(packet, answered=frame.opcode & 0xE0 in ANSWERED)
 
     def finish(self) -> None:
@@ -73,7 +73,8 @@ class FlowTable:
         for flow in self:
             if flow.stream is not None:
                 flow.stream.finish()
-        self.disclaimed = frozenset(self._answers.finish(sees_all=not self.left_out))
+        self._answers.finish(sees_all=not self.left_out)
+        self.answered = frozenset(flow.number for flow in self if flow.answers is not None)
 
     def _flow(self, seen: Sighting) -> Flow | None:
         frame = seen.dissection
@@ -100,12 +101,20 @@ class FlowTable:
 
     def _take_answer(self, flow: Flow, seen: Sighting, opcode: int, psn: int) -> None:
         position, aeth = OPERATIONS[opcode].position, seen.dissection.headers.get("aeth")
-        is_nak = aeth is not None and aeth[0] & KIND_MASK in (NAK, RNR_NAK)
-        flow.naks += is_nak
-        if position is Position.MIDDLE:  # of a READ response: says nothing about what else came
+        syndrome = int(aeth[0]) if aeth is not None else 0
+        is_nak = syndrome & KIND_MASK in (NAK, RNR_NAK)
+        if is_nak:
+            flow.refusals[syndrome] += 1
+        asked = flow.answered
+        if asked is None and position is not Position.MIDDLE:  # the middle of a READ's response answers nothing else
+            asked = self._answers.asked(flow, psn)
+        if asked is None or asked.stream is None:
             return
-        asked = flow.answered or self._answers.asked(flow, psn)
-        if asked is not None and asked.stream is not None:
+        if opcode % 32 in READ_RESPONSES:
+            asked.stream.on_response(psn, seen.payload_bytes, seen.time_ns)
+        if is_nak:
+            asked.stream.on_refusal(psn, syndrome, seen.time_ns)
+        if position is not Position.MIDDLE:
             inclusive = not is_nak and position is not Position.FIRST
             asked.stream.on_answer(psn, seen.number, seen.time_ns, inclusive=inclusive)
 

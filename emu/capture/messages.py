@@ -5,76 +5,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from emu import opcodes
+from emu.capture.seen import HALF, PSN_MASK, SMALLEST_MTU, Packet, SeenMessage, distance, is_behind, message_of
 from emu.opcodes import OPERATIONS, Position
 
-PSN_MASK = 0xFFFFFF
-HALF = 1 << 23  # IBTA vol. 1, 9.7.1: of two PSNs the later one is less than half the circle ahead
+__all__ = ["Packet", "RequestStream", "Room", "SeenMessage"]
+
 PENDING_LIMIT = 4096  # messages of one flow that wait for their acknowledgement
 ALL_PENDING_LIMIT = 262_144  # those of all flows
 HOLE_LIMIT = 8  # gaps remembered of one flow
-SMALLEST_MTU = 256
 UNSEEN_PACKETS = 4096  # sent before the capture began, or lost before it came here, and still to be answered
-
-
-class Packet(NamedTuple):
-    """What a message is made of, as far as it counts here; `number` is the frame's in the file, from 1."""
-
-    number: int
-    time_ns: int
-    opcode: int
-    psn: int
-    payload_bytes: int
-    reth: tuple[int, int, int] | None = None  # virtual address, rkey, DMA length
-
-
-@dataclass(slots=True)
-class SeenMessage:
-    """One request on one interface; `missing` packets were never seen there."""
-
-    operation: str
-    first_psn: int
-    last_psn: int
-    first_frame: int
-    last_frame: int
-    first_ns: int
-    last_ns: int
-    payload_bytes: int
-    dma_bytes: int | None  # what its RETH asks for
-    begun: bool  # its first packet was seen
-    ended: bool = False  # its last one was
-    missing: int = 0
-    retransmitted: int = 0
-    answered_frame: int | None = None  # the ACK, or last response, that covers it
-    answered_ns: int | None = None
-
-    def extend(self, packet: Packet) -> None:
-        """Its next packet, perhaps after others that are missing."""
-        self.missing += distance(self.last_psn, packet.psn) - 1
-        self.last_psn, self.last_frame, self.last_ns = packet.psn, packet.number, packet.time_ns
-        self.payload_bytes += packet.payload_bytes
-
-    @property
-    def complete(self) -> bool:
-        """Whether every packet of it was seen."""
-        return self.begun and self.ended and not self.missing
-
-    def covers(self, psn: int) -> bool:
-        """Whether that packet is one of its."""
-        return distance(self.first_psn, psn) <= distance(self.first_psn, self.last_psn)
-
-
-def distance(start: int, end: int) -> int:
-    """How far `end` is ahead of `start` on the circle of PSNs."""
-    return end - start & PSN_MASK
-
-
-def is_behind(psn: int, other: int) -> bool:
-    """Whether `psn` comes before `other`."""
-    return 0 < distance(psn, other) < HALF
 
 
 class Room:
@@ -135,6 +76,20 @@ class RequestStream:
             message.answered_frame, message.answered_ns = number, time_ns
             self._settle_oldest()
 
+    def on_refusal(self, psn: int, syndrome: int, time_ns: int) -> None:
+        """A NAK or RNR NAK names the packet that it is about."""
+        message, after = self._around(psn)
+        if message is None or not message.covers(psn):  # of one whose first packets were lost before they came here?
+            message = after if after is not None and not after.begun else message
+        if message is not None:
+            message.refuse(syndrome, time_ns)
+
+    def on_response(self, psn: int, payload_bytes: int, time_ns: int) -> None:
+        """A packet of a READ's response: its PSN lies behind the request's, and before the next message's."""
+        message, _ = self._around(psn)
+        if message is not None and message.may_bring(psn):
+            message.respond(psn, payload_bytes, time_ns)
+
     def could_answer(self, psn: int) -> bool:
         """Whether an answer with this PSN could be to what was sent here so far, or shortly before the capture."""
         if self._expected is None:
@@ -191,7 +146,7 @@ class RequestStream:
         if begins or message is None:
             if message is not None:  # its end was lost
                 self._leave(message, answered=answered)
-            message = self._open = _message_of(packet, begun=begins)
+            message = self._open = message_of(packet, begun=begins)
             self._begin(message)
         else:
             message.extend(packet)
@@ -247,6 +202,7 @@ class RequestStream:
         elif position is Position.FIRST and after is not None and not after.begun:
             after.missing += distance(packet.psn, after.first_psn) - 1
             after.first_psn, after.begun = packet.psn, True
+            after.dma_bytes = packet.reth[2] if packet.reth is not None else after.dma_bytes
             after.payload_bytes += packet.payload_bytes
             after.retransmitted += 1
         elif position in (Position.MIDDLE, Position.LAST) and message is not None and not message.ended:
@@ -274,24 +230,3 @@ class RequestStream:
         if after is self._open and after is not None and not is_behind(psn, after.first_psn):
             return after, None
         return (self.pending[place - 1] if place else None), after
-
-
-def _message_of(packet: Packet, *, begun: bool) -> SeenMessage:
-    return SeenMessage(
-        operation=_operation_name(packet.opcode),
-        first_psn=packet.psn,
-        last_psn=packet.psn,
-        first_frame=packet.number,
-        last_frame=packet.number,
-        first_ns=packet.time_ns,
-        last_ns=packet.time_ns,
-        payload_bytes=packet.payload_bytes,
-        dma_bytes=packet.reth[2] if packet.reth is not None else None,
-        begun=begun,
-    )
-
-
-def _operation_name(opcode: int) -> str:
-    """`RC RDMA Write` for any packet of it."""
-    words = OPERATIONS[opcode].name.split()
-    return " ".join(word for word in words if word.lower() not in {place.value for place in Position})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from emu.capture.entries import Entries, PackedEntries
@@ -11,14 +11,17 @@ from emu.capture.flow import Flow
 from emu.capture.flows import FlowTable, Sighting
 from emu.capture.messages import SeenMessage
 from emu.capture.record import Record
+from emu.capture.seen import KIND_MASK, NAK, RNR_NAK
 from emu.crc import ICRC_BYTES, VCRC_BYTES
 from emu.errors import WireError
 from emu.framing.dissect import dissect
 from emu.framing.dissection import Dissection
+from emu.framing.summary import nak_text
 from emu.opcodes import NAMES
 
 ROW_LIMIT = 100_000  # frames and messages listed, unless it is said otherwise
 INTERFACE_LIMIT = 65_536  # listed by name; frames on further ones are counted together
+READ = "Read Request"
 RDMA = ("rocev2", "rocev1", "native")
 VERDICTS = ("ok", "bad", "unchecked")
 
@@ -56,7 +59,7 @@ class Summary:
             "frames": self.frames,
             "rdma_frames": sum(self._networks[network] for network in RDMA),
             "malformed": self._malformed,
-            "first_ns": self._first_ns or 0,
+            "first_ns": self.first_ns,
             "last_ns": self._last_ns,
             "networks": dict(sorted(self._networks.items())),
             "interfaces": Entries(list(self._interfaces.items()), _interface_entry),
@@ -72,9 +75,19 @@ class Summary:
         }
         return result if self._rows is None else result | {"rows": self._rows}
 
+    def conversations(self) -> tuple[list[Flow], list[tuple[int, SeenMessage]], int]:
+        """The capture being over: its flows, its messages with their flows' numbers, and how many more there are."""
+        self._flows.finish()
+        return list(self._flows), self._messages, self._more_messages
+
+    @property
+    def first_ns(self) -> int:
+        """When the first frame was seen; 0 if none was."""
+        return self._first_ns or 0
+
     def _message_entry(self, item: tuple[int, SeenMessage]) -> dict[str, Any]:
         number, message = item
-        return _message_entry(number, message, is_clear=number not in self._flows.disclaimed)
+        return _message_entry(number, message, is_clear=number in self._flows.answered)
 
     def _begin(self, flow_number: int, message: SeenMessage) -> None:
         if len(self._messages) < self._limit:
@@ -118,6 +131,7 @@ def _payload_bytes(record: Record, frame: Dissection) -> int:
 
 def _flow_entry(flow: Flow) -> dict[str, Any]:
     asked, answers, stream = flow.answered, flow.answers, flow.stream
+    rnrs = sum(count for syndrome, count in flow.refusals.items() if syndrome & KIND_MASK == RNR_NAK)
     return {
         "number": flow.number,
         **flow.key._asdict(),
@@ -130,7 +144,9 @@ def _flow_entry(flow: Flow) -> dict[str, Any]:
         "opcodes": {NAMES[opcode]: count for opcode, count in sorted(flow.opcodes.items())},
         "icrc_bad": flow.icrc_bad,
         "vcrc_bad": flow.vcrc_bad,
-        "naks": flow.naks,
+        "naks": sum(flow.refusals.values()) - rnrs,
+        "rnrs": rnrs,
+        "nak_reasons": _reasons(flow.refusals),
         "marked": flow.marked,
         "missing": stream.missing if stream is not None else 0,
         "retransmitted": stream.retransmitted if stream is not None else 0,
@@ -163,12 +179,31 @@ def _message_entry(flow_number: int, message: SeenMessage, *, is_clear: bool) ->
         "duration_ns": message.last_ns - message.first_ns,
         "payload_bytes": message.payload_bytes,
         "dma_bytes": message.dma_bytes,
+        "size_bytes": message.size_bytes,
+        "immediate": message.immediate,
         "complete": message.complete,
         "missing": message.missing,
         "retransmitted": message.retransmitted,
+        "naks": message.naks if is_clear else None,
+        "rnrs": message.rnrs if is_clear else None,
         "answered_frame": message.answered_frame if is_clear else None,
         "answer_ns": None if answered_ns is None else answered_ns - message.first_ns,
+        "first_response_ns": _since(message, message.first_response_ns) if is_clear else None,
+        "response_bytes": message.response_bytes if is_clear and message.operation.endswith(READ) else None,
+        "refused": nak_text(message.refusal) if is_clear and message.refusal is not None else None,
+        "refused_ns": _since(message, message.refused_ns) if is_clear else None,
     }
+
+
+def _since(message: SeenMessage, time_ns: int | None) -> int | None:
+    """How long after its first packet."""
+    return None if time_ns is None else time_ns - message.first_ns
+
+
+def _reasons(refusals: Mapping[int, int]) -> dict[str, int]:
+    """NAKs by what they say."""
+    naks = sorted((syndrome, count) for syndrome, count in refusals.items() if syndrome & KIND_MASK == NAK)
+    return {nak_text(syndrome): count for syndrome, count in naks}
 
 
 def _row(number: int, record: Record, frame: Dissection, payload_bytes: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from emu.commands.exit_codes import EXPECTATION_FAILED, INCOMPLETE, INTERRUPTED,
 from emu.commands.options import add_common, add_sample, complain, keep, options_of, ready
 from emu.engine import Engine
 from emu.errors import ScenarioError
+from emu.frame import Message
 from emu.measure.measurement import Measurement
 from emu.report.folder import ResultFolder
 from emu.report.output import to_json, write
@@ -26,14 +28,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the scenario and the options."""
     parser.add_argument("scenario", metavar="SCENARIO", nargs="?", help="a scenario file, or a built-in by name")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files and stop")
+    add_capture(parser)
+    add_sample(parser)
+    add_common(parser)
+
+
+def add_capture(parser: argparse.ArgumentParser) -> None:
+    """Add --capture, to commands that run one scenario."""
     parser.add_argument(
         "--capture",
         metavar="FILE",
         type=_capture_file,
         help="write one pcapng file of the scenario's capture links, or of all links if it names none",
     )
-    add_sample(parser)
-    add_common(parser)
 
 
 def _capture_file(text: str) -> str:
@@ -55,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if scenario.capture and arguments.capture is None and arguments.out is None and not arguments.quiet:
         complain("the scenario's capture is not written: --out DIR or --capture FILE says where")
     ready(arguments)
-    result, lost = _run(scenario, arguments)
+    result, lost = run_and_keep(scenario, arguments)
     if arguments.json:
         write(to_json(result))
     elif not arguments.quiet:
@@ -76,8 +83,13 @@ def verdict(result: dict[str, Any]) -> int:
     return EXPECTATION_FAILED if failed else INCOMPLETE if short else OK
 
 
-def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    """The result, and the exit code if the result folder or a capture could not be written, or not to its end."""
+def run_and_keep(
+    scenario: Scenario, arguments: argparse.Namespace, watch: Callable[[Message], object] | None = None
+) -> tuple[dict[str, Any], int]:
+    """The result, and the exit code if the result folder or a capture could not be written, or not to its end.
+
+    `watch` sees every finished message.
+    """
     with ExitStack() as stack:
         failures: list[str] = []
         folder, captures = None, [Path(arguments.capture)] if arguments.capture is not None else []
@@ -90,7 +102,9 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, A
             progress.reach(measurement.completed + measurement.failed)
 
         on_message, on_sample = (folder.on_message, folder.on_sample) if folder else (None, None)
-        options = options_of(arguments, on_message, show, tuple(captures), failures.append, on_sample, arguments.sample)
+        options = options_of(
+            arguments, _both(on_message, watch), show, tuple(captures), failures.append, on_sample, arguments.sample
+        )
         result = run(scenario, options)
         cut = folder.settle() if folder is not None else []
         result["warnings"] += cut
@@ -100,3 +114,17 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> tuple[dict[str, A
         for line in failures:
             complain(line)
         return result, lost or (MACHINE if failures else OK)
+
+
+def _both(
+    one: Callable[[Message], object] | None, other: Callable[[Message], object] | None
+) -> Callable[[Message], object] | None:
+    """What calls both of them."""
+    if one is None or other is None:
+        return one or other
+
+    def call(message: Message) -> None:
+        one(message)
+        other(message)
+
+    return call

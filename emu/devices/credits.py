@@ -177,11 +177,32 @@ class LinkCredits(Ingress):
         moved = self.senders[control.vl].on_fcp(control.fccl)
         self.check(control.vl)
         if self.peer is not None and self.peer.has_lost:
+            self.on_counts(control)
+        if moved:
+            self.port.recheck()
+
+    def on_counts(self, control: Any) -> None:
+        if isinstance(control, Fcp) and self.peer is not None and self.peer.has_lost:
             # Counts of what left must meet the counts of what came in at the same instant, before what left later.
             when_ps = self._engine.now_ps + self._act_later_ps
             heappush(self._engine.queue, (when_ps, self._engine.tick() + URGENT, self._heal, control))
-        if moved:
+
+    def on_late(self, control: Any) -> None:
+        if isinstance(control, Fcp) and self.senders[control.vl].on_fcp(control.fccl):
+            self.check(control.vl)
             self.port.recheck()
+
+    def interpose(self, between: Forwarder) -> bool:
+        if self._switch is not None:
+            self._switch = between
+        else:
+            self._receive = between.receive
+        return True
+
+    def copy_in(self, frame: Frame) -> bool:
+        """It takes no room: the counts of both ends are not of it."""
+        frame.ingress = self._stranger
+        return True
 
     def check(self, vl: int) -> None:
         """Hold the books of both ends against each other, for what leaves here. Raises InvariantBroken."""

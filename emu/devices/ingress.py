@@ -56,6 +56,21 @@ class Ingress:
     def on_control(self, control: Any) -> None:
         """The last bit of a control frame from the peer is in; one that is not understood is ignored."""
 
+    def on_counts(self, control: Any) -> None:
+        """The last bit of a control frame that is to be heard late is in: what is true of this instant alone."""
+
+    def on_late(self, control: Any) -> None:
+        """Such a frame is heard."""
+        self.on_control(control)
+
+    def interpose(self, between: Forwarder) -> bool:
+        """Whether what was counted in here goes on by `between`, from now on; else nothing is counted in here."""
+        return False
+
+    def copy_in(self, frame: Frame) -> bool:
+        """A copy of a frame that came in here, and that nobody sent, is to go on too; returns whether it may."""
+        return True
+
     def on_stranger(self, control: Any) -> None:
         """A control frame that nobody in the model sent."""
 

@@ -70,6 +70,7 @@ class Line:
         "deliver",
         "far_ingress",
         "flow",
+        "hear",
         "heard_link_frames",
         "link_bytes",
         "link_frames",
@@ -87,6 +88,7 @@ class Line:
 
     propagation_ps: int
     deliver: Callable[[Frame], object]
+    hear: Callable[[ControlFrame], object]
     _send: Callable[[Frame], bool] | None
     _in_flight: Collection[Frame]
 
@@ -125,6 +127,7 @@ class Line:
     def join(self, far: FarEnd, propagation_ps: int, wire: Wire | None) -> None:
         """Connect the far end; without a wire the frame object itself is handed over."""
         self.deliver = far.deliver
+        self.hear = self._hear
         self.far_ingress = far.ingress
         self.propagation_ps = propagation_ps
         self.wire = wire
@@ -171,26 +174,29 @@ class Line:
         if self._taps.frame_sent:
             self._taps.frame_sent(engine.now_ps, self.name, frame)
         if self._send is None or self._send(frame):
-            when_ps = engine.now_ps + delay_ps
-            heappush(engine.queue, (when_ps, engine.tick() + URGENT, self._receive_control, frame))
+            hear = self._receive_control if self._in_flight else self.hear
+            heappush(engine.queue, (engine.now_ps + delay_ps, engine.tick() + URGENT, hear, frame))
         else:
-            self._lose_control(frame)
+            self.lose_control(frame)
 
     def _receive(self, frame: Frame) -> None:
         arrived = self.wire.receive(frame) if self.wire is not None else frame
         if arrived is None:
-            self._lose(frame)
+            self.lose(frame)
         else:
             self.deliver(arrived)
 
     def _receive_control(self, frame: ControlFrame) -> None:
-        arrived = self.wire.receive(frame) if self.wire is not None and self._in_flight else frame
+        arrived = self.wire.receive(frame) if self.wire is not None else frame
         if not isinstance(arrived, ControlFrame) or arrived.bad:
-            self._lose_control(frame)
+            self.lose_control(frame)
         else:
-            self.heard_link_frames += 1
-            if self.far_ingress is not None:
-                self.far_ingress.on_control(arrived.control)
+            self.hear(arrived)
+
+    def _hear(self, frame: ControlFrame) -> None:
+        self.heard_link_frames += 1
+        if self.far_ingress is not None:
+            self.far_ingress.on_control(frame.control)
 
     def take_in(self, frame: Frame) -> None:
         """A frame that nobody in the model sent comes out of the far end now."""
@@ -203,13 +209,15 @@ class Line:
         else:
             self.deliver(frame)
 
-    def _lose(self, frame: Frame) -> None:
+    def lose(self, frame: Frame) -> None:
+        """A frame that left here does not come in at the far end."""
         self.lost_frames += 1
         self.lost_bytes += frame.wire_bytes
         if self.flow is not None:
             self.flow.lost(frame)
 
-    def _lose_control(self, frame: ControlFrame) -> None:
+    def lose_control(self, frame: ControlFrame) -> None:
+        """A frame of the link's own is not heard at the far end."""
         self.lost_link_frames += 1
         if self.flow is not None:
             self.flow.lost(frame)

@@ -220,7 +220,9 @@ class Nic:
         """A congestion notification is ready to leave; it is no frame on its way before."""
         notice = Frame(envelope, opcodes.CNP, 0)
         notice.becn = True
-        self._transmit.notify(notice)
+        if not self._transmit.notify(notice) and self.notifier is not None:
+            self.notifier.sent -= 1
+            self.notifier.suppressed += 1
 
     def _take_notice(self, state: QueuePairState) -> None:
         """A CNP, whose BECN says that this queue pair's frames met congestion."""

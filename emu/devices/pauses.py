@@ -77,19 +77,38 @@ class LinkPauses(Ingress):
     def arrive(self, frame: Frame) -> None:
         """The first bit of a frame is in."""
         engine = self._engine
-        switch, priority = self._switch, frame.envelope.priority
-        account = self.accounts[priority]
-        signal = account.admit(frame.wire_bytes - self._overhead_bytes)
-        if signal is not Signal.NONE:
-            if signal is not Signal.DROP:
-                self.want(priority, paused=True)
-            if signal is not Signal.XOFF:
-                if switch is not None:
-                    switch.refuse(frame, lossless=account.is_lossless, place=account.name)
-                return
+        switch = self._switch
+        signal = self.accounts[frame.envelope.priority].admit(frame.wire_bytes - self._overhead_bytes)
+        if signal is not Signal.NONE and not self._heed(frame, signal):
+            return
         if switch is not None:
             when_ps = engine.now_ps + self._hop_latency_ps + (frame.ser_ps if self._stores else 0)
             heappush(engine.queue, (when_ps, engine.tick(), switch.receive, frame))
+
+    def interpose(self, between: Forwarder) -> bool:
+        if self._switch is None:
+            return False
+        self._switch = between
+        return True
+
+    def copy_in(self, frame: Frame) -> bool:
+        """It takes room, and is refused where there is none."""
+        if not self.accounts:
+            return True
+        signal = self.accounts[frame.envelope.priority].admit(frame.wire_bytes - self._overhead_bytes)
+        return signal is Signal.NONE or self._heed(frame, signal)
+
+    def _heed(self, frame: Frame, signal: Signal) -> bool:
+        """An account had something to say of a frame; returns whether it is held."""
+        priority = frame.envelope.priority
+        if signal is not Signal.DROP:
+            self.want(priority, paused=True)
+        if signal is Signal.XOFF:
+            return True
+        if self._switch is not None:
+            account = self.accounts[priority]
+            self._switch.refuse(frame, lossless=account.is_lossless, place=account.name)
+        return False
 
     def release(self, frame: Frame) -> None:
         priority = frame.envelope.priority

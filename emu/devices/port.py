@@ -61,7 +61,7 @@ class Port(Line):
             offset_ps = self._arrival_offset_ps + (ser_ps if self._arrives_whole else 0)
             heappush(engine.queue, (now_ps + offset_ps, engine.tick(), arrive, frame))
         else:
-            self._lose(frame)
+            self.lose(frame)
 
     def _account(self, frame: Frame, message: Message, lane: Lane, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""

@@ -14,6 +14,8 @@ from emu.frame import Frame
 from emu.parts import NIC
 from emu.transport.answer import AnyAnswer, AtomicAnswer, ReadAnswer, acknowledge, merge
 
+NOTICES_LIMIT = 256  # that wait in one lane: more than come in while one frame leaves, so reached only when held back
+
 
 class TransmitLane(Lane):
     """Notifications first, then acknowledgements; then queue pairs that answer READs and those that ask, in turn."""
@@ -84,12 +86,15 @@ class Transmit:
             self._line_up_answers(state)
         self.port.kick()
 
-    def notify(self, frame: Frame) -> None:
-        """A congestion notification may leave."""
+    def notify(self, frame: Frame) -> bool:
+        """A congestion notification may leave; False: too many wait already, and this one is forgotten."""
         lane = self.lanes[frame.envelope.lane]
+        if len(lane.notices) >= NOTICES_LIMIT:
+            return False
         lane.notices.append(frame)
         self._waiting |= lane.bit
         self.port.kick()
+        return True
 
     def offer(self, state: QueuePairState) -> None:
         """A queue pair may have something to send."""

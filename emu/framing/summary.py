@@ -46,9 +46,15 @@ def _quanta(quanta: int) -> str:
     return f"{quanta} quanta" if quanta else "go on"
 
 
+def nak_text(syndrome: int) -> str:
+    """`remote access error` of a NAK's syndrome."""
+    code = syndrome & 0x1F
+    return _NAKS.get(code, f"code {code}")
+
+
 def _say_aeth(syndrome: int, msn: int) -> str:
     kind, value = syndrome >> 5, syndrome & 0x1F
-    said = {0: "ACK", 1: f"RNR NAK timer {value}", 3: "NAK " + _NAKS.get(value, f"code {value}")}
+    said = {0: "ACK", 1: f"RNR NAK timer {value}", 3: f"NAK {nak_text(syndrome)}"}
     return f"{said.get(kind, f'syndrome 0x{syndrome:02x}')} MSN {msn}"
 
 

@@ -94,14 +94,20 @@ def _sentence(slow: Slow, parts: Mapping[str, int], slowest: Slowest, words: Map
     shares = sorted(((part / max(slow.latency_ps, 1), words[name]) for name, part in parts.items()), reverse=True)
     where = ", ".join(f"{share * 100:.0f} % {what}" for share, what in shares if share >= LEAST_SHARE)
     which = "p99 message" if slowest.is_exact else f"{KEPT:,}th slowest message"
-    times = f"{slow.latency_ps / slow.floor_ps:.1f} times its {_time(slow.floor_ps)} floor"
-    if slow.latency_ps == slow.floor_ps:
-        times = "its physical floor"
     text = (
-        f"The {which} ({slow.flow.source} to {slow.flow.destination}, {format_size(slow.size_bytes)})"
-        f" took {_time(slow.latency_ps)}, {times}: {where}."
+        f"The {which} ({slow.flow.source} to {slow.flow.destination or 'where each datagram went'},"
+        f" {format_size(slow.size_bytes)}) took {_time(slow.latency_ps)}{_times(slow)}: {where}."
     )
     return text if slowest.is_exact else f"{text} (Of {slowest.count:,} messages the p99 itself is no longer known.)"
+
+
+def _times(slow: Slow) -> str:
+    """Of its floor; nothing where none is known, as of datagrams."""
+    if not slow.floor_ps:
+        return ""
+    if slow.latency_ps == slow.floor_ps:
+        return ", its physical floor"
+    return f", {slow.latency_ps / slow.floor_ps:.1f} times its {_time(slow.floor_ps)} floor"
 
 
 def _words(slow: Slow, flow_control: str, congestion_control: str) -> dict[str, str]:

@@ -19,7 +19,6 @@ TROUBLES = (
     ("vcrc_bad", "with a wrong VCRC"),
     ("retransmitted", "sent again"),
     ("missing", "missing from the capture"),
-    ("naks", "that refuse (NAK)"),
     ("marked", "marked for congestion (CE, FECN, BECN)"),
 )
 
@@ -116,6 +115,19 @@ def _troubles(flows: Sequence[Decoded]) -> Iterator[str]:
             more = ", ..." if len(numbers[key]) > FLOWS else ""
             where_text = ", ".join(map(str, numbers[key][:FLOWS])) + more
             yield f"  {count_text(frames[key], 'frame')} {text}: flow{'s' * (len(numbers[key]) > 1)} {where_text}"
+    for flow in flows:
+        if flow["naks"] or flow["rnrs"]:
+            yield _refusals(flow)
+
+
+def _refusals(flow: Decoded) -> str:
+    """What a flow's answers refuse, in a line."""
+    reasons = flow["nak_reasons"]
+    said = list(reasons) if len(reasons) == 1 else [f"{count:,} {reason}" for reason, count in reasons.items()]
+    naks = f"{count_text(flow['naks'], 'NAK')} ({', '.join(said)})" if flow["naks"] else ""
+    both = [text for text in (naks, count_text(flow["rnrs"], "RNR NAK") if flow["rnrs"] else "") if text]
+    whom = f", to flow {flow['answers_flow']}" if flow["answers_flow"] is not None else ""
+    return f"  {' and '.join(both)}: flow {flow['number']}{whom}"
 
 
 def _messages(decoded: Decoded) -> Iterator[str]:
@@ -129,7 +141,7 @@ def _messages(decoded: Decoded) -> Iterator[str]:
             message["operation"],
             f"{message['first_frame']}..{message['last_frame']}",
             f"{message['first_psn']}..{message['last_psn']}",
-            size_text(message["payload_bytes"]),
+            size_text(message["response_bytes"] or message["payload_bytes"]),
             time_text(message["duration_ns"]),
             time_text(message["answer_ns"]) if message["answer_ns"] is not None else "-",
             _remark(message),
@@ -142,6 +154,12 @@ def _messages(decoded: Decoded) -> Iterator[str]:
 
 def _remark(message: Decoded) -> str:
     remarks = [] if message["complete"] else ["incomplete"]
+    if message["refused"]:
+        remarks.append(f"refused after {time_text(message['refused_ns'])}: {message['refused']}")
+    elif message["naks"]:
+        remarks.append(count_text(message["naks"], "NAK"))
+    if message["rnrs"]:
+        remarks.append(count_text(message["rnrs"], "RNR NAK"))
     if message["retransmitted"]:
         remarks.append(f"{count_text(message['retransmitted'], 'frame')} sent again")
     return ", ".join(remarks)

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import topologies
 from emu.engine import Engine
+from emu.errors import ScenarioError
 from emu.fabric import Fabric, Wires
 from emu.frame import Message
 from emu.measure.measurement import Measurement
 from emu.run.foreign import ForeignDoor
 from emu.run.route import Routes
 from emu.scenario.model import Scenario
+from emu.scenario.replay import Replay
 from emu.taps import Taps
 from emu.topology import Topology
-from traffic.workloads import BY_KIND
+from traffic.workloads import BY_KIND, replay
 from traffic.workloads.cluster import Cluster
 
 
@@ -23,11 +25,23 @@ def topology_of(scenario: Scenario) -> Topology:
     return topologies.build(scenario.fabric.topology, scenario.fabric.link_defaults)
 
 
+def _prepare(scenario: Scenario) -> None:
+    """Refuse captures that cannot be replayed here."""
+    hosts = scenario.fabric.topology.host_names()
+    for place, traffic in enumerate(scenario.traffic):
+        if isinstance(traffic, Replay):
+            try:
+                replay.prepare(traffic, hosts, scenario.fabric.path_mtu_bytes)
+            except ScenarioError as error:
+                raise scenario.mistake(str(error), "traffic", place) from None
+
+
 class Assembly:
     """Devices first, without wires, so that what cannot be is refused before anything is laid; then `join`."""
 
     def __init__(self, scenario: Scenario, on_message: Callable[[Message], object] | None = None) -> None:
         self.scenario = scenario
+        _prepare(scenario)
         self.engine = Engine()
         self.taps = Taps()
         self.topology = topology_of(scenario)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from emu.devices.credits import LinkCredits
 from emu.devices.egress import EgressPort
+from emu.devices.inject import Injection
 from emu.devices.pauses import LinkPauses
 from emu.devices.switch import Switch
 from emu.engine import Engine
@@ -13,6 +14,9 @@ from emu.errors import InvariantBroken
 from emu.fabric import Fabric
 from emu.frame import ControlFrame, Frame
 from emu.linklayer.buffer import check_memory
+
+_INSIDE = (Switch.receive, EgressPort.enqueue, Injection.receive, Injection.overdue)
+"""What is called with a frame that is in a switch, and not on a port's wire."""
 
 
 def check(fabric: Fabric, engine: Engine) -> None:
@@ -45,9 +49,11 @@ def _check_memories(fabric: Fabric, engine: Engine) -> None:
         inside[switch.name] += frame.wire_bytes - overhead_bytes
 
     for *_, action, frame in engine.queue:
-        if getattr(action, "__func__", None) in (Switch.receive, EgressPort.enqueue):  # not those on a port's wire
+        if getattr(action, "__func__", None) in _INSIDE:
             device = getattr(action, "__self__", None)
-            hold(device if isinstance(device, Switch) else of_port[id(device)], frame)
+            device = device.forwarder if isinstance(device, Injection) else of_port.get(id(device), device)
+            if isinstance(device, Switch):
+                hold(device, frame)
     for switch in fabric.switches.values():
         for port in switch.ports.values():
             for frame in port.queued():

@@ -37,11 +37,12 @@ def check(assembly: Assembly) -> FrameCount:
         on_the_way=queued + len(pending),
     )
     ended = count.delivered + count.lost_on_wire + count.dropped_in_switches + count.on_the_way
-    entered = count.sent + (door.frames if door else 0)
+    injections = fabric.attachments.injections
+    entered = count.sent + (door.frames if door else 0) + sum(each.copies for each in injections)
     if entered != ended:
         raise InvariantBroken(f"of {entered} frames sent, {ended} are accounted for: {count}")
     _check_switches(fabric, len(pending))
-    _check_bytes(fabric, pending, door.bytes if door else 0)
+    _check_bytes(fabric, pending, (door.bytes if door else 0) + sum(each.copied_bytes for each in injections))
     books.check(fabric, engine)
     return count
 
@@ -59,8 +60,8 @@ def _check_switches(fabric: Fabric, pending: int) -> None:
         raise InvariantBroken(f"switches hold {held} frames, but only {pending} are pending")
 
 
-def _check_bytes(fabric: Fabric, pending: list[Frame], foreign_bytes: int) -> None:
-    sent = foreign_bytes + sum(nic.port.tx_bytes - nic.port.link_bytes for nic in fabric.nics.values())
+def _check_bytes(fabric: Fabric, pending: list[Frame], other_bytes: int) -> None:
+    sent = other_bytes + sum(nic.port.tx_bytes - nic.port.link_bytes for nic in fabric.nics.values())
     ended = sum(nic.received_bytes for nic in fabric.nics.values()) + sum(frame.wire_bytes for frame in pending)
     ended += sum(port.lost_bytes for _, port in fabric.links.values())
     for switch in fabric.switches.values():

@@ -21,6 +21,7 @@ from emu.run.conservation import FrameCount
 from emu.scenario.model import Scenario
 from emu.units import NS
 from emu.verbs import QP
+from emu.wire.inject import EFFECTS
 
 Cycles = Sequence[Sequence[str]]
 """Links, each waiting for the next and the last for the first."""
@@ -65,6 +66,7 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "run": _run(fabric, engine, ending),
         "frames": _frames(fabric, count),
         "drops": _drops(fabric),
+        "injected": _injected(fabric),
         "messages": result.messages(measurement),
         "fabric_latency_ns": measurement.fabric_ps.summary_ns(),
         **result.breakdown(measurement),
@@ -159,6 +161,11 @@ def _drops(fabric: Fabric) -> dict[str, Any]:
         "lossy": sum(switch.lossy_drops for switch in fabric.switches.values()),
         "by_reason": Counter(dict(sorted(reasons.items()))),
     }
+
+
+def _injected(fabric: Fabric) -> dict[str, int]:
+    """What injections did, the links' own frames included."""
+    return {effect: sum(each.counts[effect] for each in fabric.attachments.injections) for effect in EFFECTS}
 
 
 def _links(fabric: Fabric) -> list[LinkCount]:

@@ -65,6 +65,7 @@ def _resolve(
         options[_set(given, f"run.seed={seed}")] = f"--seed {seed}"
     origin = Origin(Document(document.name, None, document.lines), options)
     profile = _profile(given, origin, folder)
+    _anchor(given, origin, folder)
     if profile is not None:
         _fill(given, profile)
     scenario = _settle(validate(Scenario, given, origin.where), origin)
@@ -147,6 +148,16 @@ def _profile(given: dict[str, Any], origin: Origin, folder: Path) -> Profile | N
         return load_profile(name)
     except ScenarioError as error:
         raise ScenarioError(one_line(f"{origin.where(place)}: fabric.profile: {error}")) from None
+
+
+def _anchor(given: dict[str, Any], origin: Origin, folder: Path) -> None:
+    """Captures to replay are looked for beside the scenario's file, those named by an option where one is."""
+    traffic = given.get("traffic")
+    for number, each in enumerate(traffic if isinstance(traffic, list) else ()):
+        file = each.get("file") if isinstance(each, dict) and each.get("kind") == "replay" else None
+        if isinstance(file, str) and file and "\0" not in file:
+            base = Path() if ("traffic", number, "file") in origin.options else folder
+            each["file"] = _absolute(base / file)
 
 
 def _absolute(path: Path) -> str:

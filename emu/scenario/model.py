@@ -14,6 +14,7 @@ from emu.scenario.fabric import Fabric
 from emu.scenario.field import Model, Name, NotYet, Time, refuse, show, whole
 from emu.scenario.graph import Graph, GraphLink
 from emu.scenario.host import Host, Nic
+from emu.scenario.inject import Inject, check_inject
 from emu.scenario.origin import Origin
 from emu.scenario.provenance import Provenance
 from emu.scenario.topology import LeafSpine, Line
@@ -95,7 +96,7 @@ class Scenario(Model):
     host: Host
     traffic: tuple[Traffic, ...]
     faults: NotYet = ()
-    inject: NotYet = ()
+    inject: tuple[Inject, ...] = ()
     run: Run = Run()
     capture: Capture = ()
     expect: tuple[ExpectationText, ...] = ()
@@ -132,6 +133,7 @@ class Scenario(Model):
     @model_validator(mode="after")
     def _check_links(self) -> Self:
         check_capture(self.capture, self.fabric.topology.link_ends())
+        check_inject(self.inject, self.fabric)
         return self
 
     @model_validator(mode="after")

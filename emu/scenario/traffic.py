@@ -9,6 +9,7 @@ from pydantic import Field
 from emu.scenario.field import MessageSize, Model, Name, Time, kinds
 from emu.scenario.pairs import Pair, Pairs, Senders
 from emu.scenario.posting import Count, Depth, Op, Priority, QueuePairs
+from emu.scenario.replay import Replay
 from emu.scenario.share import Load
 
 
@@ -113,7 +114,7 @@ class PauseStorm(Model):
     priority: Priority | None = None
 
 
-AnyKind = Write | AllToAll | Incast | Permutation | Poisson | Victim | PauseStorm
+AnyKind = Write | AllToAll | Incast | Permutation | Poisson | Victim | PauseStorm | Replay
 TRAFFIC: dict[str, type[AnyKind]] = {
     "write": Write,
     "all_to_all": AllToAll,
@@ -122,6 +123,7 @@ TRAFFIC: dict[str, type[AnyKind]] = {
     "poisson": Poisson,
     "victim": Victim,
     "pause_storm": PauseStorm,
+    "replay": Replay,
 }
 LATER_TRAFFIC = ()
 

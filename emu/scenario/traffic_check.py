@@ -11,6 +11,7 @@ from emu.scenario.fabric_values import MAX_DATA_SL
 from emu.scenario.field import nearest, refuse, show
 from emu.scenario.flow_control import MAX_PRIORITY
 from emu.scenario.posting import ATOMIC_BYTES, ATOMIC_OPS
+from emu.scenario.replay import Replay
 from emu.scenario.traffic import AnyKind, Incast, PauseStorm, Permutation, Poisson, Victim, Write
 
 Step = str | int
@@ -28,7 +29,7 @@ def check_traffic(fabric: Fabric, traffic: Sequence[AnyKind]) -> None:
             _check_incast(each, hosts, place)
         if isinstance(each, Permutation) and len(hosts) < 2:
             raise refuse("a permutation needs two hosts at least, and there is one", "traffic", place)
-        if not isinstance(each, PauseStorm) and each.op in ATOMIC_OPS and each.size_bytes != ATOMIC_BYTES:
+        if not isinstance(each, (PauseStorm, Replay)) and each.op in ATOMIC_OPS and each.size_bytes != ATOMIC_BYTES:
             reason = f"{each.size_bytes}B: {each.op} acts on {ATOMIC_BYTES}B; allowed: {ATOMIC_BYTES}B"
             raise refuse(reason, "traffic", place, "size")
         if each.priority is not None:
@@ -51,6 +52,8 @@ def _named(traffic: AnyKind) -> Iterator[tuple[Step, ...]]:
             yield from ((host, "pair", side) for side, host in enumerate(traffic.pair or ()))
         case PauseStorm():
             yield traffic.host, "host"
+        case Replay():
+            yield from ((host, "map", end) for end, host in traffic.map)
 
 
 def _check_incast(incast: Incast, hosts: Sequence[str], place: int) -> None:

@@ -18,7 +18,7 @@ class ReadAnswer:
     __slots__ = ("_addr", "_mtu_bytes", "_region", "age", "length", "msn", "psn", "sent", "syndrome")
 
     def __init__(
-        self, psn: int, syndrome: int, msn: int, region: MemoryRegion | None, addr: int, length: int, mtu_bytes: int
+        self, psn: int, syndrome: int, msn: int, region: MemoryRegion, addr: int, length: int, mtu_bytes: int
     ) -> None:
         self.psn = psn
         self.syndrome = syndrome
@@ -26,7 +26,7 @@ class ReadAnswer:
         self.length = length
         self.sent = 0
         self.age: Frame | None = None  # the request's frame, which knows how old the message is
-        self._region = region  # None: nothing is read
+        self._region = region
         self._addr = addr
         self._mtu_bytes = mtu_bytes
 
@@ -45,7 +45,7 @@ class ReadAnswer:
         place, last = self.sent, self.packets - 1
         start = place * self._mtu_bytes
         size = min(self._mtu_bytes, self.length - start)
-        payload = bytes(self._region.slice(self._addr + start, size)) if self._region is not None else b""
+        payload = bytes(self._region.slice(self._addr + start, size))
         if last == 0:
             opcode = opcodes.READ_RESPONSE_ONLY
         elif place == 0:
@@ -61,27 +61,49 @@ class ReadAnswer:
 
 
 class AtomicAnswer:
-    """What was in memory before an atomic acted on it. It may be sent again: nothing of it changes."""
+    """What was in memory before an atomic acted on it."""
 
-    __slots__ = ("age", "msn", "original", "psn", "syndrome")
-
-    is_done = True  # after its one frame
+    __slots__ = ("age", "is_done", "msn", "original", "psn", "syndrome")
 
     def __init__(self, psn: int, syndrome: int, msn: int, original: int) -> None:
         self.psn = psn
         self.syndrome = syndrome
         self.msn = msn
         self.original = original
+        self.is_done = False  # whether its one frame was made
         self.age: Frame | None = None
 
     def next_frame(self, envelope: Envelope) -> Frame:
         """The one frame."""
         frame = Frame(envelope, opcodes.ATOMIC_ACKNOWLEDGE, self.psn, aeth=(self.syndrome, self.msn))
         frame.extension = (self.original,)
+        self.is_done = True
         return frame
 
 
 AnyAnswer = Answer | ReadAnswer | AtomicAnswer
+
+
+class Owed:
+    """READs and atomics whose responses are not all made, as many as there may be at once."""
+
+    __slots__ = ("_answers", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._answers: list[ReadAnswer | AtomicAnswer] = []
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def is_full(self) -> bool:
+        """Whether there is no room for another."""
+        self._answers = [answer for answer in self._answers if not answer.is_done]
+        return len(self._answers) >= self._limit
+
+    def add(self, answer: ReadAnswer | AtomicAnswer) -> None:
+        """It is owed from now on."""
+        self._answers.append(answer)
 
 
 def merge(pending: Answer, answer: Answer) -> Answer:

@@ -18,6 +18,9 @@ class Access(IntFlag):
     REMOTE_ATOMIC = 8
 
 
+REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
+
+
 class MemoryRegion:
     """A registered buffer: `length` bytes at virtual address `addr`."""
 
@@ -64,8 +67,14 @@ class MemoryTable:
         return region
 
     def invalidate(self, key: int) -> None:
-        """No longer know a key, as a SEND with invalidate or `ibv_dereg_mr` asks."""
+        """No longer know a key, as `ibv_dereg_mr` asks."""
         self._regions.pop(key, None)
+
+    def revoke(self, key: int) -> None:
+        """The same, as a peer asks by a SEND with invalidate: only of a key that grants peers something."""
+        region = self._regions.get(key)
+        if region is not None and region.access & REMOTE:
+            del self._regions[key]
 
     def find(self, key: int, addr: int, length: int, access: Access) -> MemoryRegion | None:
         """The region of that key if the bytes lie in it and every right asked for is granted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from emu.frame import Frame
 from emu.transport.answer import AtomicAnswer
 
 
@@ -43,9 +44,12 @@ class Replay:
         """Whether these bytes were asked for under this number."""
         return any(isinstance(done, ReadDone) and done.has(number, addr, rkey, length) for done in self._done)
 
-    def atomic_of(self, number: int) -> AtomicAnswer | None:
-        """What the atomic of this number was answered with."""
+    def atomic_of(self, number: int, request: Frame) -> AtomicAnswer | None:
+        """What the atomic of this number was answered with, as the answer to another request for it."""
         for done in self._done:
             if not isinstance(done, ReadDone) and done[0] == number:
-                return done[1]
+                _, answered = done
+                answer = AtomicAnswer(answered.psn, answered.syndrome, answered.msn, answered.original)
+                answer.age = request
+                return answer
         return None

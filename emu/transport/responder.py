@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from emu import opcodes
 from emu.frame import Frame
-from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, ReadAnswer, acknowledge, merge
+from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, Owed, ReadAnswer, acknowledge, merge
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
 from emu.transport.place import ATOMIC, ENDS, HAS_IMMEDIATE, INVALIDATES, PLACE, READ, SENDS, STARTS
 from emu.transport.psn import PSN_MASK, expand
@@ -46,10 +46,11 @@ class Responder:
         "_msn",
         "_mtu_bytes",
         "_nak_sent",
+        "_owed",
         "_queue",
-        "_reads",
         "_receive",
         "_region",
+        "_repeats",
         "_replay",
         "completions",
         "failed",
@@ -76,7 +77,8 @@ class Responder:
         self._left_bytes = 0
         self._receive: RecvWqe | None = None  # of the SEND being received
         self._filled = 0  # bytes of it
-        self._reads: list[ReadAnswer] = []  # that still owe responses
+        self._owed = Owed(config.max_dest_rd_atomic)
+        self._repeats = Owed(config.max_dest_rd_atomic)  # the same, of duplicates: the requester counts each once
         self._replay = Replay(config.max_dest_rd_atomic)
         self.completions: list[Received] = []  # receives used since the caller last took them
         self.failed = False
@@ -136,11 +138,17 @@ class Responder:
         """A duplicate: say again how far we are, or what was read; nothing is done twice."""
         place = PLACE[frame.opcode]
         if place & ATOMIC:
-            return self._replay.atomic_of(number)
+            again = None if self._repeats.is_full() else self._replay.atomic_of(number, frame)
+            if again is not None:
+                self._repeats.add(again)
+            return again
         if place & READ:
-            if frame.reth is None or not self._replay.has_read(number, *frame.reth) or self._owes_all():
+            if frame.reth is None or not self._replay.has_read(number, *frame.reth):
                 return None
-            return self._read_answer(frame, frame.reth)
+            region = self._readable(frame.reth)  # checked anew: the key may be invalid by now
+            if region is None:
+                return self._refuse(frame.psn, NAK_REMOTE_ACCESS_ERROR)
+            return None if self._repeats.is_full() else self._answer(frame, region, self._repeats)
         return ((self._expected - 1) & PSN_MASK, self._credits(), self._msn)
 
     def _execute(self, frame: Frame, place: int) -> int:
@@ -187,7 +195,7 @@ class Responder:
         return 0 if self._region is not None else NAK_REMOTE_ACCESS_ERROR
 
     def _take_immediate(self, frame: Frame) -> bool:
-        wqe = self._queue.take()
+        wqe = self._queue.take() if frame.extension else None
         if wqe is None or frame.extension is None:
             return False
         imm_data = frame.extension[0]
@@ -220,7 +228,7 @@ class Responder:
             extension = frame.extension[0] if frame.extension else None
             invalidated = extension if place & INVALIDATES else None
             if invalidated is not None:
-                self._memory.invalidate(invalidated)
+                self._memory.revoke(invalidated)
             imm_data = extension if place & HAS_IMMEDIATE else None
             self.completions.append(
                 Received(wqe, WcStatus.SUCCESS, self._filled, imm_data, invalidated, solicited=frame.solicited)
@@ -231,34 +239,33 @@ class Responder:
         """A READ or an atomic at its place in the order."""
         if self._region is not None or self._receive is not None:
             return self._refuse(psn, NAK_INVALID_REQUEST)
-        if self._owes_all():
+        if self._owed.is_full():
             return self._refuse(psn, NAK_INVALID_REQUEST)
         return self._atomic(frame, psn) if place & ATOMIC else self._read(frame, psn)
-
-    def _owes_all(self) -> bool:
-        """Whether as many READs as it may hold still owe responses."""
-        self._reads = [read for read in self._reads if not read.is_done]
-        return len(self._reads) >= self._config.max_dest_rd_atomic
 
     def _read(self, frame: Frame, psn: int) -> AnyAnswer:
         if frame.reth is None:
             return self._refuse(psn, NAK_INVALID_REQUEST)
-        addr, rkey, length = frame.reth
-        if length and self._memory.find(rkey, addr, length, Access.REMOTE_READ) is None:
+        region = self._readable(frame.reth)
+        if region is None:
             return self._refuse(psn, NAK_REMOTE_ACCESS_ERROR)
         self._nak_sent = False
         self._msn = (self._msn + 1) & MSN_MASK
-        answer = self._read_answer(frame, frame.reth)
-        self._replay.read(ReadDone(self._expected, answer.packets, addr, rkey, length))
+        answer = self._answer(frame, region, self._owed)
+        self._replay.read(ReadDone(self._expected, answer.packets, *frame.reth))
         self._expected += answer.packets
         return answer
 
-    def _read_answer(self, frame: Frame, reth: tuple[int, int, int]) -> ReadAnswer:
+    def _readable(self, reth: tuple[int, int, int]) -> MemoryRegion | None:
         addr, rkey, length = reth
-        region = self._memory.find(rkey, addr, length, Access.REMOTE_READ) if length else None
+        return self._memory.find(rkey, addr, length, Access.REMOTE_READ) if length else _NOWHERE
+
+    def _answer(self, frame: Frame, region: MemoryRegion, owed: Owed) -> ReadAnswer:
+        assert frame.reth is not None
+        addr, _, length = frame.reth
         answer = ReadAnswer(frame.psn, self._credits(), self._msn, region, addr, length, self._mtu_bytes)
         answer.age = frame
-        self._reads.append(answer)
+        owed.add(answer)
         return answer
 
     def _atomic(self, frame: Frame, psn: int) -> AnyAnswer:
@@ -278,6 +285,7 @@ class Responder:
         self._msn = (self._msn + 1) & MSN_MASK
         answer = AtomicAnswer(psn, self._credits(), self._msn, original)
         answer.age = frame
+        self._owed.add(answer)
         self._replay.atomic(self._expected, answer)
         self._expected += 1
         return answer

@@ -142,6 +142,12 @@ class UcResponder(_Receiver):
             self._sending = 0
             self.message_done = True
 
+    def flush(self) -> list[Received]:
+        """As above, and the receive of the message that has begun or was dropped."""
+        left = [] if self._receive is None else [Received(self._receive, WcStatus.WR_FLUSH_ERR, 0)]
+        self._receive = None
+        return left + super().flush()
+
     def _begin(self, frame: Frame, place: int) -> bool:
         if place & SENDS:
             self._filled = 0

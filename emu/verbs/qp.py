@@ -47,6 +47,7 @@ class QP:
         self.pd = pd
         self.kind = kind
         self.priority = priority
+        self.origin: object = None  # what its workload knows it by
         self.expected = 0  # messages it will post in all, as far as its workload says; 0: it does not
         self.send_cq = send_cq
         self.recv_cq = recv_cq
@@ -81,7 +82,12 @@ class QP:
     @property
     def received_bytes(self) -> int:
         """Payload that its peer has taken in order so far."""
-        return self.peer._attached().responder.received_bytes if self.peer else 0
+        return self.peer.taken_bytes if self.peer else 0
+
+    @property
+    def taken_bytes(self) -> int:
+        """Payload that came to this queue pair and was accepted. Raises VerbsError before it may receive."""
+        return self._attached().responder.received_bytes
 
     def modify(self, state: QPState, attr: QPAttr | None = None) -> None:
         """`ibv_modify_qp`. Raises VerbsError for a move that there is not, or attributes that are missing."""

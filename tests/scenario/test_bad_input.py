@@ -146,7 +146,7 @@ def test_a_mistake_is_named_where_it_is(old: str, new: str, start: str, part: st
     ("added", "start"),
     [
         ("faults: [{at: 1us}]", "bad.yaml:8: faults: not yet"),
-        ("inject: [{drop: 1%}]", "bad.yaml:8: inject: not yet"),
+        ("inject: [{drop: 1%}]", "bad.yaml:8: inject.0.link: is missing"),
         (
             "capture: [h0-leaf1]",
             "bad.yaml:8: capture.0: unknown link 'h0-leaf1'; did you mean 'h1-leaf1'? known:",

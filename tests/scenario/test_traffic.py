@@ -43,7 +43,9 @@ def refusal(*traffic: str, profile: str = "roce", topology: str = FABRIC, settin
 
 def test_no_kind_is_left_for_later() -> None:
     assert not LATER_TRAFFIC
-    assert list(TRAFFIC) == ["write", "all_to_all", "incast", "permutation", "poisson", "victim", "pause_storm"]
+    assert list(TRAFFIC) == [
+        *("write", "all_to_all", "incast", "permutation", "poisson", "victim", "pause_storm", "replay"),
+    ]
 
 
 def test_every_kind_loads_again_and_its_messages_are_counted() -> None:

@@ -6,9 +6,9 @@ from emu.addresses import address_of
 from emu.frame import Frame, Message
 from emu.framing.roce import RoceFraming
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
-from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
 from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import ResponderConfig
+from emu.transport.requester import Completion, Requester, RequesterConfig, SendWqe
 from emu.transport.responder import AnyAnswer, Responder, acknowledge
 
 FRAMING = RoceFraming()

@@ -85,7 +85,7 @@ def test_a_wrong_key_and_a_missing_right_are_refused() -> None:
         (opcodes.WRITE_FIRST, bytes(1024), 1024),  # nothing would be left for the rest
         (opcodes.WRITE_ONLY, bytes(4), 8),  # another length than it says
         (opcodes.WRITE_ONLY, bytes(2000), 2000),  # longer than the MTU
-        (opcodes.READ_REQUEST, b"", 0),  # not supported so far
+        (opcodes.READ_REQUEST, b"", 0),  # without a RETH
     ],
 )
 def test_malformed_requests_are_invalid(opcode: int, data: bytes, length: int) -> None:

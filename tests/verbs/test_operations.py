@@ -51,7 +51,7 @@ def test_every_size_arrives(qp_type: QPType, operation: WROpcode, mtu: int, prof
         ends = Ends(profile=profile, mtu=mtu, qp_type=qp_type)
         here, there = ends.here, ends.there
         frames = seen(ends)
-        spare = there.pd.reg_mr(64)
+        spare = there.pd.reg_mr(64, there.mr.access)
         there.receive(HALF, 9001)
         mine, others = bytes(here.mr.buffer), bytes(there.mr.buffer)
         ends.post(operation, size, offset=5, to=11, imm_data=0xFFFF_FFFE, invalidate_rkey=spare.rkey)

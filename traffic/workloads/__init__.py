@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from traffic.workloads import all_to_all, incast, pause_storm, permutation, poisson, victim, write
+from traffic.workloads import all_to_all, incast, pause_storm, permutation, poisson, replay, victim, write
 from traffic.workloads.cluster import Cluster
 
 BY_KIND: dict[str, Callable[[Cluster, Any], None]] = {
@@ -16,4 +16,5 @@ BY_KIND: dict[str, Callable[[Cluster, Any], None]] = {
     "poisson": poisson.start,
     "victim": victim.start,
     "pause_storm": pause_storm.start,
+    "replay": replay.start,
 }

@@ -54,7 +54,7 @@ class Cluster:
         """A registered buffer of at least `length` bytes of noise, one for all the host's transfers."""
         region = self._sources.get(host)
         if region is None or region.length < length:
-            region = self._sources[host] = self._register(host, length, Access.LOCAL_WRITE | Access.REMOTE_READ)
+            region = self._sources[host] = self.register(host, length, Access.LOCAL_WRITE | Access.REMOTE_READ)
             tile = stream(self.seed, f"payload/{host}").randbytes(min(length, TILE_BYTES))
             for start in range(0, length, TILE_BYTES):
                 region.buffer[start : start + TILE_BYTES] = tile[: length - start]
@@ -88,16 +88,17 @@ class Cluster:
         giver, taker = (destination, source) if op == "read" else (source, destination)
         if op in ATOMIC_OPS:
             taker = source  # what was there before comes back
-        target = self._register(taker, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+        target = self.register(taker, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         noise = self.source(giver, offset + length + SHIFTS * SHIFT_BYTES)
         channel = Channel(qp, cq, noise, offset, target, length, slots, op)
         if op in ATOMIC_OPS:
-            channel.counter = self._register(destination, ATOMIC_BYTES, Access.LOCAL_WRITE | Access.REMOTE_ATOMIC)
+            channel.counter = self.register(destination, ATOMIC_BYTES, Access.LOCAL_WRITE | Access.REMOTE_ATOMIC)
         if op in RECEIVED_OPS:
             channel.receiver = Receiver(far, far_cq, target, length, slots, op)
         return channel
 
-    def _register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
+    def register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
+        """A buffer of zeros. Raises MachineError where that is more than this machine has."""
         self.memory_bytes -= length
         if self.memory_bytes < 0:
             raise MachineError(

@@ -1,0 +1,186 @@
+"""Floods of one kind of frame at line rate, while nothing can leave: what is owed and what is kept has a bound."""
+
+from __future__ import annotations
+
+import gc
+import random
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from emu import opcodes
+from emu.frame import Envelope, Frame
+from emu.framing.control import Pfc, control_frame
+from emu.transport.answer import Owed
+from emu.transport.psn import PSN_MASK
+from tests.fuzz.world import World
+
+ROCE = "profile: roce"
+IB_CCA = "profile: roce, congestion_control: ib_cca, cc_preset: default"
+FIRST, MORE = 1500, 4500  # frames before and between the two looks at what is kept
+GROWTH_BYTES = 48 * 1024  # 11 bytes a frame
+EVENTS = 1500  # on their way at once: answers in their turnaround, notices, timers
+PAUSE = control_frame(Pfc(1, 0xFF, (0xFFFF,) * 8))
+
+
+class Victim:
+    """A world of one connection whose peer is silent, and frames to it."""
+
+    def __init__(self, kind: str = ROCE) -> None:
+        self.world = World(random.Random(5), kind)
+        self.here, there = self.world.pairs[0]
+        self.store = self.world.victim.store
+        peer, own = self.world.peer.context, self.world.victim.context
+        self.envelope: Envelope = peer.envelopes(peer.address, own.address, there.qp_num, self.here.qp_num, None)[0]
+        self.psn = self.here.attr.rq_psn
+
+    def frame(self, opcode: int, ahead: int = 0, payload: bytes = b"") -> Frame:
+        """A request whose number is so far from the first."""
+        frame = Frame(self.envelope, opcode, self.psn + ahead & PSN_MASK, payload)
+        if opcode in (opcodes.READ_REQUEST, opcodes.WRITE_ONLY_WITH_IMMEDIATE):
+            region = self.store.readable if opcode == opcodes.READ_REQUEST else self.store.writable
+            frame.reth = (region.addr, region.rkey, region.length if opcode == opcodes.READ_REQUEST else len(payload))
+        if opcode == opcodes.FETCH_ADD:
+            frame.extension = (self.store.atomic.addr, self.store.atomic.rkey, 1, 0)
+        if opcode == opcodes.WRITE_ONLY_WITH_IMMEDIATE:
+            frame.extension = (77,)
+        return frame
+
+    def strike(self, frame: Frame) -> None:
+        """It comes in, as bytes, and takes its time on the wire; the wire out stays paused."""
+        door = self.world.doors[0]
+        door.take_in(PAUSE)
+        self.world.take(frame.envelope.framing.encode(frame))
+        self.world.go_on(door.serialization_ps(frame.wire_bytes))
+        assert len(self.world.engine.queue) < EVENTS, f"{len(self.world.engine.queue)} events are scheduled"
+
+
+def duplicate_atomics(victim: Victim) -> Iterator[Frame]:
+    while True:
+        yield victim.frame(opcodes.FETCH_ADD)
+
+
+def duplicate_atomics_and_sends(victim: Victim) -> Iterator[Frame]:
+    yield victim.frame(opcodes.FETCH_ADD)
+    while True:
+        yield victim.frame(opcodes.FETCH_ADD)
+        yield victim.frame(opcodes.SEND_ONLY, -1)
+
+
+def new_atomics(victim: Victim) -> Iterator[Frame]:
+    for number in range(2**23):
+        yield victim.frame(opcodes.FETCH_ADD, number)
+
+
+def duplicate_reads(victim: Victim) -> Iterator[Frame]:
+    while True:
+        yield victim.frame(opcodes.READ_REQUEST)
+
+
+def gaps(victim: Victim) -> Iterator[Frame]:
+    number = 1
+    while True:
+        number = number % 2**22 + 1
+        yield victim.frame(opcodes.SEND_ONLY, number, b"gap")
+
+
+def immediates(victim: Victim) -> Iterator[Frame]:
+    for _ in range(3):
+        victim.world.work()
+    number = 0
+    while True:  # with and without receives, done and refused
+        yield victim.frame(opcodes.WRITE_ONLY_WITH_IMMEDIATE, number, b"data")
+        number = victim.here._attached().responder._expected - victim.psn  # type: ignore[attr-defined]
+
+
+def marked(victim: Victim) -> Iterator[Frame]:
+    while True:
+        frame = victim.frame(opcodes.SEND_ONLY, -1)
+        frame.fecn = True
+        yield frame
+
+
+def notifications(victim: Victim) -> Iterator[Frame]:
+    victim.world.work()
+    while True:
+        frame = victim.frame(opcodes.CNP)
+        frame.becn = True
+        yield frame
+
+
+def refusals(victim: Victim) -> Iterator[Frame]:
+    """NAKs and RNR NAKs to a requester at work."""
+    numbers = random.Random(1)
+    while True:
+        victim.world.work()
+        requester = victim.here._attached().requester
+        frame = victim.frame(opcodes.ACKNOWLEDGE)
+        frame.psn = numbers.randint(requester._acked, requester._acked + 3) & PSN_MASK  # type: ignore[attr-defined]
+        frame.aeth = (numbers.choice((0x20, 0x21, 0x60, 0x1F)), 0)
+        yield frame
+
+
+def strangers(victim: Victim) -> Iterator[Frame]:
+    number = 0
+    envelope = victim.envelope
+    while True:
+        number += 1
+        victim.envelope = Envelope(
+            envelope.framing,
+            source=number,
+            destination=envelope.destination,
+            source_mac=number,
+            destination_mac=envelope.destination_mac,
+            destination_qp=number % 2**24 if number % 2 else envelope.destination_qp,
+            udp_source_port=number % 2**16,
+        )
+        yield victim.frame(opcodes.SEND_ONLY, number % 7 + 1)
+
+
+FLOODS: dict[str, tuple[Callable[[Victim], Iterator[Frame]], str]] = {
+    "duplicate atomics": (duplicate_atomics, ROCE),
+    "duplicate atomics and SENDs": (duplicate_atomics_and_sends, ROCE),
+    "new atomics": (new_atomics, ROCE),
+    "duplicate READs": (duplicate_reads, ROCE),
+    "gaps": (gaps, ROCE),
+    "immediates": (immediates, ROCE),
+    "marked, DCQCN": (marked, ROCE),
+    "marked, IB CCA": (marked, IB_CCA),
+    "notifications": (notifications, ROCE),
+    "refusals": (refusals, ROCE),
+    "strangers": (strangers, ROCE),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_leaves_nothing_behind(name: str) -> None:
+    make, kind = FLOODS[name]
+    victim = Victim(kind)
+    frames = make(victim)
+    for _ in range(FIRST):
+        victim.strike(next(frames))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(FIRST):  # what comes and goes is counted from here on
+            victim.strike(next(frames))
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(MORE):
+            victim.strike(next(frames))
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < GROWTH_BYTES, f"{grown} bytes more after {MORE} frames"
+    victim.world.settle()
+
+
+def test_answers_without_a_bound_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Owed, "is_full", lambda self: False)
+    victim = Victim()
+    frames = duplicate_atomics(victim)
+    with pytest.raises(AssertionError, match="answers are owed"):
+        for _ in range(FIRST):
+            victim.strike(next(frames))
