@@ -1,4 +1,4 @@
-"""Random posts to one NIC's egress queue: every wait is the one that Lindley's recursion gives for the same arrivals."""
+"""Random posts to one NIC's egress: every wait is the one that Lindley's recursion gives for the same arrivals."""
 
 from __future__ import annotations
 
