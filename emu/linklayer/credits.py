@@ -97,11 +97,12 @@ class CreditSender:
 class CreditReceiver:
     """The receiving end: a buffer, and what the peer was told of it. Frames count from first bit in to last bit out."""
 
-    __slots__ = ("_capacity", "_due", "_mtu", "abr", "advertised", "healed_blocks", "is_due", "occupied")
+    __slots__ = ("_capacity", "_due", "_is_window", "_mtu", "abr", "advertised", "healed_blocks", "is_due", "occupied")
 
     def __init__(self, config: CreditConfig) -> None:
         self._capacity = config.capacity_blocks
         self._due = config.due_blocks
+        self._is_window = config.capacity_blocks <= WINDOW_BLOCKS  # all of the room can be granted at once
         self._mtu = config.mtu_blocks
         self.occupied = 0
         self.abr = 0  # adjusted blocks received: what came in, and what the peer says was lost
@@ -136,7 +137,10 @@ class CreditReceiver:
             raise InvariantBroken(f"{blocks} blocks came into a buffer of {self._capacity} that held {self.occupied}")
         self.occupied = occupied
         self.abr = (self.abr + blocks) & _MASK
-        return not self.is_due and self._becomes_due()
+        # Nothing is freed by coming in (but for a window that moves): only a peer that then holds too little is news.
+        if self.is_due or (self._is_window and self.advertised - self.abr & _MASK >= self._mtu):
+            return False
+        return self._becomes_due()
 
     def last_bit_out(self, blocks: int) -> bool:
         """A frame has left the buffer; returns whether an FCP has become due by it."""
