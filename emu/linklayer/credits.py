@@ -191,22 +191,35 @@ def check_credits(sender: CreditSender, receiver: CreditReceiver, on_wire_blocks
     held = available + on_wire_blocks + receiver.occupied
     capacity = receiver.capacity_blocks
     told_all = sender.fccl == limit and unhealed == 0 and capacity - receiver.occupied <= WINDOW_BLOCKS
-    laws = (
-        ("the sender holds 0 to 2048 blocks", 0 <= available <= WINDOW_BLOCKS),
-        ("available + on the wire + occupied <= capacity", held <= capacity),
-        ("equal, once all was told", held == capacity or not told_all),
-        ("FCTBS - ABR = on the wire + lost", _signed(sender.fctbs - receiver.abr) == on_wire_blocks + unhealed),
-        ("the limit never goes back", (limit - receiver.advertised) & _MASK <= WINDOW_BLOCKS),
-        ("the sender's limit is none but an older one", (receiver.advertised - sender.fccl) & _MASK <= WINDOW_BLOCKS),
-        ("occupied <= capacity", 0 <= receiver.occupied <= capacity),
+    holds = (
+        0 <= available <= WINDOW_BLOCKS,
+        on_wire_blocks >= 0,
+        held <= capacity,
+        held == capacity or not told_all,
+        _signed(sender.fctbs - receiver.abr) == on_wire_blocks + unhealed,
+        (limit - receiver.advertised) & _MASK <= WINDOW_BLOCKS,
+        (receiver.advertised - sender.fccl) & _MASK <= WINDOW_BLOCKS,
+        0 <= receiver.occupied <= capacity,
     )
-    for law, holds in laws:
-        if not holds:
-            raise InvariantBroken(
-                f"credits: not so: {law} (FCCL {sender.fccl}, FCTBS {sender.fctbs}, ABR {receiver.abr}, limit {limit},"
-                f" advertised {receiver.advertised}, on the wire {on_wire_blocks}, lost {unhealed},"
-                f" occupied {receiver.occupied} of {capacity})"
-            )
+    if not all(holds):
+        raise InvariantBroken(
+            f"credits: not so: {LAWS[holds.index(False)]} (FCCL {sender.fccl}, FCTBS {sender.fctbs},"
+            f" ABR {receiver.abr}, limit {limit}, advertised {receiver.advertised}, on the wire {on_wire_blocks},"
+            f" lost {unhealed}, occupied {receiver.occupied} of {capacity})"
+        )
+
+
+LAWS = (
+    "the sender holds 0 to 2048 blocks",
+    "on the wire are none or more",
+    "available + on the wire + occupied <= capacity",
+    "equal, once all was told",
+    "FCTBS - ABR = on the wire + lost",
+    "the limit never goes back",
+    "the sender's limit is none but an older one",
+    "occupied <= capacity",
+)
+"""What `check_credits` holds, in the order in which it does."""
 
 
 def _signed(difference: int) -> int:
