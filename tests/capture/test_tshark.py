@@ -18,10 +18,11 @@ from emu.scenario import builtin
 from emu.scenario.load import load, parse
 from emu.scenario.model import Scenario
 from tests import reference_crc
+from tests.builtins import small
 from tests.capture import lossless
 from tests.capture.recording import Sent, record
 from tests.capture.shark import TSHARK, check, shown, tshark
-from tests.capture.test_recorder import ALONE, small
+from tests.capture.test_recorder import ALONE
 
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed (Debian package tshark)")
 
