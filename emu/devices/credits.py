@@ -45,7 +45,6 @@ class LinkCredits(Ingress):
     __slots__ = (
         "_act_later_ps",
         "_counted",
-        "_due",
         "_is_silent",
         "_last_fcp_ps",
         "_link",
@@ -71,7 +70,6 @@ class LinkCredits(Ingress):
         self._link = link
         self._mac = mac
         self._round_up = BLOCK_BYTES - 1 - link.framing_overhead_bytes
-        self._due = 0  # bit n: an FCP of VL n should leave
         self._is_silent = [False] * link.vls  # whether the last FCP of a VL was lost
         self._last_fcp_ps = 0
         self._refresh = Timer(engine, self._on_refresh)
@@ -160,12 +158,8 @@ class LinkCredits(Ingress):
             self.has_lost = True
         self._start_refresh()
 
-    @property
-    def is_due(self) -> bool:
-        return self._due != 0
-
     def control_frame(self) -> ControlFrame:
-        vl = (self._due & -self._due).bit_length() - 1
+        vl = (self.due & -self.due).bit_length() - 1
         self._count_idle_refreshes()
         self._last_fcp_ps = self._engine.now_ps
         self.port.credit_frames += 1
@@ -221,14 +215,14 @@ class LinkCredits(Ingress):
             self.check(vl)
 
     def _fcp(self, vl: int, op: int) -> ControlFrame:
-        self._due &= ~(1 << vl)
+        self.due &= ~(1 << vl)
         self._is_silent[vl] = False
         fccl = self.receivers[vl].fcp_out()
         fctbs = self.senders[vl].fctbs
         return control_frame(Fcp(op, vl, fctbs, fccl, self._mac, self._link.fcp_wire_bytes))
 
     def _ask(self, vl: int) -> None:
-        self._due |= 1 << vl
+        self.due |= 1 << vl
         self.port.kick()
 
     def _heal(self, fcp: Fcp) -> None:
@@ -248,9 +242,9 @@ class LinkCredits(Ingress):
     def _on_refresh(self) -> None:
         for vl, receiver in enumerate(self.receivers):
             if receiver.has_news or self._is_silent[vl] or self.has_lost:
-                self._due |= 1 << vl
+                self.due |= 1 << vl
         self.has_lost = any(self._unhealed(vl) for vl in range(self._link.vls))
-        if self._due:
+        if self.due:
             self.port.kick()
 
     def _unhealed(self, vl: int) -> int:

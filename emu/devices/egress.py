@@ -37,7 +37,7 @@ def wire_bytes_of(frame: Frame) -> int:
 class EgressPort(Port):
     """A port that frames are put into. Its queues have no bound: what may come in is limited at the ingress."""
 
-    __slots__ = ("_arbiter", "_cost", "_costs", "_waiting", "on_drop", "queues")
+    __slots__ = ("_arbiter", "_by_port", "_by_source", "_cost", "_costs", "_waiting", "on_drop", "queues")
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class EgressPort(Port):
         cost: Callable[[Frame], int] = wire_bytes_of,
     ) -> None:
         super().__init__(engine, name, rate_bps, taps, idle_part=FLOW_CONTROL)
-        self.lanes = self.queues = tuple(QueueLane(number, FLOW_CONTROL, turns) for number in range(lanes))
+        self.lanes = self.queues = tuple(QueueLane(number, FLOW_CONTROL) for number in range(lanes))
+        self._by_port, self._by_source = turns is Turns.PORT, turns is Turns.SOURCE
         self._arbiter = arbiter or Highest()
         self._cost = cost
         self._costs = [0] * lanes
@@ -61,18 +62,19 @@ class EgressPort(Port):
 
     def enqueue(self, frame: Frame) -> None:
         """The frame may leave from now on."""
-        engine = self._engine
-        frame.eligible_ps = engine.now_ps
+        now_ps = frame.eligible_ps = self._engine.now_ps
         lane = self.queues[frame.envelope.lane]
         if lane.dropping:
             self._throw_away(frame)
             return
         if not self._wake_due:
-            if engine.now_ps < self.busy_until_ps:
+            if now_ps < self.busy_until_ps:
                 self._wake_at_end()
             elif not self._waiting & lane.bit:
                 if self.flow is None or lane.forced or self.flow.may_start(frame):
-                    self._launch(frame, lane)
+                    self.start(frame, lane)
+                    if self.flow is not None or self._waiting:
+                        self._wake_at_end()
                 else:
                     self._push(frame, lane)
                     self.block(lane)
@@ -82,19 +84,24 @@ class EgressPort(Port):
     def wake(self, _: None) -> None:
         """The wire is free: say what flow control has to say, else start the next frame."""
         self._wake_due = False
-        leaving, frame = self._leaving, self._on_wire
-        if leaving is not None and frame is not None:
-            self._leaving = None
-            leaving.release(frame)
-            if self._wake_due:
-                return
         flow = self.flow
-        if flow is not None and flow.is_due:
-            self.start_control(flow.control_frame())
-        elif self._waiting:
-            lane = self._next()
-            if lane is not None:
-                self._launch(self._pop(lane), lane)
+        if flow is not None:
+            leaving, frame = self._leaving, self._on_wire
+            if leaving is not None and frame is not None:
+                self._leaving = None
+                leaving.release(frame)
+                if self._wake_due:
+                    return
+            if flow.due:
+                self.start_control(flow.control_frame())
+                return
+        if not self._waiting:
+            return
+        lane = self._next()
+        if lane is not None:
+            self.start(self._pop(lane), lane)
+            if flow is not None or self._waiting:  # with flow control, its buffer is to be told that it has left
+                self._wake_at_end()
 
     def kick(self) -> None:
         if not self._wake_due:
@@ -123,19 +130,23 @@ class EgressPort(Port):
         """How many they are."""
         return sum(len(lane.frames) for lane in self.queues)
 
-    def _launch(self, frame: Frame, lane: QueueLane) -> None:
-        self.start(frame, lane)
-        if self._waiting or self.flow is not None:  # with flow control, its buffer is to be told that it has left
-            self._wake_at_end()
-
     def _wake_at_end(self) -> None:
         self._wake_due = True
         engine = self._engine
         heappush(engine.queue, (self.busy_until_ps, engine.tick(), self._wake_action, None))
 
     def _push(self, frame: Frame, lane: QueueLane) -> None:
-        frame.waits_mark = lane.waits_at(self._engine.now_ps, self.waits_now())
-        lane.push(frame)
+        rest_ps = self.busy_until_ps - frame.eligible_ps
+        waits = self.waits if rest_ps <= 0 else self.waits - rest_ps * self._weight  # as waits_now()
+        blocked = lane.blocked_since_ps >= 0
+        frame.waits_mark = lane.waits_at(frame.eligible_ps, waits) if blocked else waits + lane.waits
+        if self._by_port:
+            lane.frames.push(frame.ingress.number, frame)
+        else:
+            lane.frames.push(frame.envelope.source if self._by_source else 0, frame)
+        lane.held_bytes += frame.wire_bytes
+        if lane.held_bytes > lane.max_held_bytes:
+            lane.max_held_bytes = lane.held_bytes
         self._waiting |= lane.bit
         held_bytes = self.held_bytes = self.held_bytes + frame.wire_bytes
         if held_bytes > self.max_held_bytes:
@@ -147,7 +158,8 @@ class EgressPort(Port):
                 lane.first_mark_ps = self._engine.now_ps
 
     def _pop(self, lane: QueueLane) -> Frame:
-        frame = lane.pop()
+        frame = lane.frames.pop()
+        lane.held_bytes -= frame.wire_bytes
         self.held_bytes -= frame.wire_bytes
         if not lane.frames:
             self._waiting &= ~lane.bit
@@ -157,6 +169,8 @@ class EgressPort(Port):
         """Whose first frame starts now."""
         waiting, flow, ready = self._waiting, self.flow, 0
         alone = not waiting & waiting - 1
+        if alone and flow is None:
+            return self.queues[waiting.bit_length() - 1]
         while waiting:
             lane = self.queues[waiting.bit_length() - 1]
             waiting &= ~lane.bit

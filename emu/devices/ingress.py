@@ -35,7 +35,7 @@ class Beside(Protocol):
 class Ingress:
     """A link without flow control: nothing is counted and nothing is said. Others derive from it."""
 
-    __slots__ = ("_engine", "number", "port")
+    __slots__ = ("_engine", "due", "number", "port")
 
     grants_credits = False
 
@@ -43,14 +43,10 @@ class Ingress:
         self._engine = engine
         self.number = number  # of the port, at its node
         self.port = port  # the egress beside it, which leads to the peer
-
-    @property
-    def is_due(self) -> bool:
-        """Whether a control frame should leave as soon as the wire is free."""
-        return False
+        self.due = 0  # other than 0: a control frame should leave as soon as the wire is free
 
     def control_frame(self) -> ControlFrame:
-        """The one that leaves now; only while `is_due`."""
+        """The one that leaves now; only while one is `due`."""
         raise NotImplementedError
 
     def on_control(self, control: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -25,7 +24,6 @@ class Lane:
     __slots__ = (
         "_blocked_mark",
         "_flow_weight",
-        "_waits",
         "bit",
         "blocked_ps",
         "blocked_since_ps",
@@ -34,6 +32,7 @@ class Lane:
         "marker",
         "max_held_bytes",
         "number",
+        "waits",
     )
 
     def __init__(self, number: int, idle_part: int) -> None:
@@ -47,7 +46,7 @@ class Lane:
         self.blocked_since_ps = -1
         self._blocked_mark = 0  # the port's waits then
         self._flow_weight = weight(FLOW_CONTROL, idle_part)
-        self._waits = 0  # to add to the port's: what waits there were flow control's while this lane was blocked
+        self.waits = 0  # to add to the port's: what waits there were flow control's while this lane was blocked
 
     @property
     def marked(self) -> int:
@@ -68,15 +67,15 @@ class Lane:
         gap_ps = now_ps - self.blocked_since_ps
         self.blocked_ps += gap_ps
         # All of the block is flow control's, also where other lanes used the wire meanwhile.
-        self._waits += gap_ps * self._flow_weight - (port_waits - self._blocked_mark)
+        self.waits += gap_ps * self._flow_weight - (port_waits - self._blocked_mark)
         self.blocked_since_ps = -1
 
     def waits_at(self, now_ps: int, port_waits: int) -> int:
         """The waits of this lane's frames up to now: the port's, and what of them is flow control's."""
         if self.blocked_since_ps < 0:
-            return port_waits + self._waits
+            return port_waits + self.waits
         gap_ps = now_ps - self.blocked_since_ps
-        return self._blocked_mark + self._waits + gap_ps * self._flow_weight
+        return self._blocked_mark + self.waits + gap_ps * self._flow_weight
 
     def blocked_ps_at(self, now_ps: int) -> int:
         """For how long it was blocked, up to now."""
@@ -91,37 +90,16 @@ class Turns(Enum):
     NOBODY = "fifo"
 
 
-_KEYS: dict[Turns, Callable[[Frame], int]] = {
-    Turns.PORT: lambda frame: frame.ingress.number,
-    Turns.SOURCE: lambda frame: frame.envelope.source,
-    Turns.NOBODY: lambda frame: 0,
-}
-
-
 class QueueLane(Lane):
-    """A switch's: frames are put in, and leave in the turns of their ingress ports or of their sources."""
+    """A switch's: its port puts frames in and takes them out, in the turns of their ingress ports or sources."""
 
-    __slots__ = ("_key", "dropping", "forced", "frames")
+    __slots__ = ("dropping", "forced", "frames")
 
-    def __init__(self, number: int, idle_part: int, turns: Turns) -> None:
+    def __init__(self, number: int, idle_part: int) -> None:
         super().__init__(number, idle_part)
-        self._key = _KEYS[turns]
         self.frames: RoundRobinQueue[Frame] = RoundRobinQueue()
         self.forced = False  # a watchdog lets it send whatever its pause
         self.dropping = False  # a watchdog throws away what comes
 
     def first(self) -> Frame:
         return self.frames.first()
-
-    def push(self, frame: Frame) -> None:
-        """Queue it behind those of its turn."""
-        self.frames.push(self._key(frame), frame)
-        held_bytes = self.held_bytes = self.held_bytes + frame.wire_bytes
-        if held_bytes > self.max_held_bytes:
-            self.max_held_bytes = held_bytes
-
-    def pop(self) -> Frame:
-        """Take the next frame."""
-        frame = self.frames.pop()
-        self.held_bytes -= frame.wire_bytes
-        return frame

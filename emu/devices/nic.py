@@ -51,6 +51,7 @@ class Nic:
         "_congestion",
         "_engine",
         "_next_qp",
+        "_storms",
         "_taps",
         "_transmit",
         "address",
@@ -84,6 +85,7 @@ class Nic:
         self._taps = taps
         self._next_qp = 0x11  # 0 and 1 are management, a few more are left free as real NICs do
         self._congestion = congestion
+        self._storms: dict[int, int] = {}  # until when the peer's priorities are paused for nothing
         self.name = address.name
         self.address = address
         self.timing = timing
@@ -137,8 +139,10 @@ class Nic:
         flow = self.port.flow
         if not isinstance(flow, LinkPauses):
             raise ScenarioError(f"{self.name} cannot storm with pauses: its link has no PFC (fabric.flow_control: pfc)")
+        end_ps = max(self._engine.now_ps + duration_ps, self._storms.get(priority, 0))
+        self._storms[priority] = end_ps  # storms that overlap are one
         flow.want(priority, paused=True)
-        self._engine.at(self._engine.now_ps + duration_ps, lambda _: flow.want(priority, paused=False))
+        self._engine.at(end_ps, lambda _: flow.want(priority, paused=self._storms[priority] > self._engine.now_ps))
 
     def _posted(self, posted: tuple[QueuePairState, SendWqe]) -> None:
         state, wqe = posted

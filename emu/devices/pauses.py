@@ -117,15 +117,13 @@ class LinkPauses(Ingress):
 
     def want(self, priority: int, *, paused: bool) -> None:
         """Pause the peer's priority, or let it go on, as soon as a frame can leave."""
-        if self.schedule.want(priority, paused):
+        self.due = self.schedule.want(priority, paused)
+        if self.due:
             self.port.kick()
-
-    @property
-    def is_due(self) -> bool:
-        return self.schedule.is_due
 
     def control_frame(self) -> ControlFrame:
         named, quanta = self.schedule.frame_out(self._engine.now_ps)
+        self.due = self.schedule.is_due
         if self.schedule.deadline_ps < 0:
             self._refresh.stop()
         else:
@@ -175,5 +173,6 @@ class LinkPauses(Ingress):
         self.port.recheck()
 
     def _on_refresh(self) -> None:
-        if self.schedule.on_deadline(self._engine.now_ps):
+        self.due = self.schedule.on_deadline(self._engine.now_ps)
+        if self.due:
             self.port.kick()

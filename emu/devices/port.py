@@ -66,7 +66,7 @@ class Port(Line):
     def _account(self, frame: Frame, message: Message, lane: Lane, now_ps: int) -> None:
         """Book where the frame's age comes from, up to its first bit leaving now: see devices/passage.py."""
         hops, hop, ser_ps = message.hops, frame.hop, frame.ser_ps
-        waits = lane.waits_at(now_ps, self.waits)
+        waits = self.waits + lane.waits  # it is not blocked: its first frame leaves
         if hop == len(hops):
             hops.append(Passage())
         passage: Passage = hops[hop]

@@ -48,7 +48,7 @@ class PullPort(Port):
         """The wire is free: say what flow control has to say, else start what the source has."""
         self._wake_due = False
         flow = self.flow
-        if flow is not None and flow.is_due:
+        if flow is not None and flow.due:
             self.start_control(flow.control_frame())
             return
         frame = self._source.pop()

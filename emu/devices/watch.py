@@ -22,6 +22,11 @@ class PauseWatch:
         self._timer = Timer(engine, self._timed_out)
         self.watchdog = Watchdog(config)
 
+    @property
+    def place(self) -> str:
+        """The link's direction and the priority."""
+        return f"{self._port.name} priority {self._priority}"
+
     def look(self) -> None:
         """A pause began or ended, or the lane is blocked."""
         now_ps = self._engine.now_ps

@@ -69,7 +69,7 @@ class Pause:
         return ETHERNET_CONTROL_WIRE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fcp:
     """Credits of one VL, counted in blocks modulo 4096. An `op` above 1 is reserved: receivers discard it."""
 

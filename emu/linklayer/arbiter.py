@@ -213,8 +213,10 @@ class RoundRobinQueue(Generic[Item]):
     def pop(self) -> Item:
         """Take the next frame; IndexError if there is none."""
         ring = self._ring
-        queue = ring.popleft()
+        queue = ring[0]
         item = queue.popleft()
-        if queue:
-            ring.append(queue)
+        if not queue:
+            ring.popleft()
+        elif len(ring) > 1:
+            ring.rotate(-1)
         return item

@@ -97,11 +97,12 @@ class CreditSender:
 class CreditReceiver:
     """The receiving end: a buffer, and what the peer was told of it. Frames count from first bit in to last bit out."""
 
-    __slots__ = ("_capacity", "_due", "_mtu", "abr", "advertised", "healed_blocks", "is_due", "occupied")
+    __slots__ = ("_capacity", "_due", "_is_window", "_mtu", "abr", "advertised", "healed_blocks", "is_due", "occupied")
 
     def __init__(self, config: CreditConfig) -> None:
         self._capacity = config.capacity_blocks
         self._due = config.due_blocks
+        self._is_window = config.capacity_blocks <= WINDOW_BLOCKS  # all of the room can be granted at once
         self._mtu = config.mtu_blocks
         self.occupied = 0
         self.abr = 0  # adjusted blocks received: what came in, and what the peer says was lost
@@ -136,7 +137,10 @@ class CreditReceiver:
             raise InvariantBroken(f"{blocks} blocks came into a buffer of {self._capacity} that held {self.occupied}")
         self.occupied = occupied
         self.abr = (self.abr + blocks) & _MASK
-        return not self.is_due and self._becomes_due()
+        # Nothing is freed by coming in (but for a window that moves): only a peer that then holds too little is news.
+        if self.is_due or (self._is_window and self.advertised - self.abr & _MASK >= self._mtu):
+            return False
+        return self._becomes_due()
 
     def last_bit_out(self, blocks: int) -> bool:
         """A frame has left the buffer; returns whether an FCP has become due by it."""
@@ -187,22 +191,35 @@ def check_credits(sender: CreditSender, receiver: CreditReceiver, on_wire_blocks
     held = available + on_wire_blocks + receiver.occupied
     capacity = receiver.capacity_blocks
     told_all = sender.fccl == limit and unhealed == 0 and capacity - receiver.occupied <= WINDOW_BLOCKS
-    laws = (
-        ("the sender holds 0 to 2048 blocks", 0 <= available <= WINDOW_BLOCKS),
-        ("available + on the wire + occupied <= capacity", held <= capacity),
-        ("equal, once all was told", held == capacity or not told_all),
-        ("FCTBS - ABR = on the wire + lost", _signed(sender.fctbs - receiver.abr) == on_wire_blocks + unhealed),
-        ("the limit never goes back", (limit - receiver.advertised) & _MASK <= WINDOW_BLOCKS),
-        ("the sender's limit is none but an older one", (receiver.advertised - sender.fccl) & _MASK <= WINDOW_BLOCKS),
-        ("occupied <= capacity", 0 <= receiver.occupied <= capacity),
+    holds = (
+        0 <= available <= WINDOW_BLOCKS,
+        on_wire_blocks >= 0,
+        held <= capacity,
+        held == capacity or not told_all,
+        _signed(sender.fctbs - receiver.abr) == on_wire_blocks + unhealed,
+        (limit - receiver.advertised) & _MASK <= WINDOW_BLOCKS,
+        (receiver.advertised - sender.fccl) & _MASK <= WINDOW_BLOCKS,
+        0 <= receiver.occupied <= capacity,
     )
-    for law, holds in laws:
-        if not holds:
-            raise InvariantBroken(
-                f"credits: not so: {law} (FCCL {sender.fccl}, FCTBS {sender.fctbs}, ABR {receiver.abr}, limit {limit},"
-                f" advertised {receiver.advertised}, on the wire {on_wire_blocks}, lost {unhealed},"
-                f" occupied {receiver.occupied} of {capacity})"
-            )
+    if not all(holds):
+        raise InvariantBroken(
+            f"credits: not so: {LAWS[holds.index(False)]} (FCCL {sender.fccl}, FCTBS {sender.fctbs},"
+            f" ABR {receiver.abr}, limit {limit}, advertised {receiver.advertised}, on the wire {on_wire_blocks},"
+            f" lost {unhealed}, occupied {receiver.occupied} of {capacity})"
+        )
+
+
+LAWS = (
+    "the sender holds 0 to 2048 blocks",
+    "on the wire are none or more",
+    "available + on the wire + occupied <= capacity",
+    "equal, once all was told",
+    "FCTBS - ABR = on the wire + lost",
+    "the limit never goes back",
+    "the sender's limit is none but an older one",
+    "occupied <= capacity",
+)
+"""What `check_credits` holds, in the order in which it does."""
 
 
 def _signed(difference: int) -> int:

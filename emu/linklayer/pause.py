@@ -74,7 +74,8 @@ class PauseSchedule:
         """The peer's pause would soon be over; returns whether a frame should leave. Too early a call does nothing."""
         if 0 <= self.deadline_ps <= now_ps:
             self.deadline_ps = -1
-            self._refresh_due = self.paused != 0
+            # Also where XON waits for the wire only: XOFF may be wanted again before it has left.
+            self._refresh_due = self.paused | self.told != 0
         return self.is_due
 
     def frame_out(self, now_ps: int) -> tuple[int, tuple[int, ...]]:

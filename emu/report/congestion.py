@@ -76,6 +76,11 @@ def _times_ideal(run: Observed) -> str:
     return f"{completion_ns(run.result) / run.ideal_ns:.3f}" if run.ideal_ns and completion_ns(run.result) else "-"
 
 
+def _time(value_ns: float) -> str:
+    """`-` where nothing was delivered."""
+    return time_text(value_ns) if value_ns else "-"
+
+
 def _sum(key: str) -> Callable[[Observed], str]:
     def text(run: Observed) -> str:
         total = sum(link[key] for link in run.result["links"])
@@ -98,10 +103,10 @@ def _first(key: str) -> Callable[[Observed], str]:
 
 
 ROWS: tuple[tuple[str, Callable[[Observed], str]], ...] = (
-    ("completion", lambda run: time_text(completion_ns(run.result))),
-    ("ideal: busiest host link, data back to back", lambda run: time_text(run.ideal_ns)),
+    ("completion", lambda run: _time(completion_ns(run.result))),
+    ("ideal: busiest host link, data back to back", lambda run: _time(run.ideal_ns)),
     ("  completion in times of it", _times_ideal),
-    ("p99 message", lambda run: time_text(run.result["p99"]["latency_ns"])),
+    ("p99 message", lambda run: _time(run.result["p99"]["latency_ns"])),
     ("fairness (Jain)", _jain),
     ("first pause", _first("first_pause_ns")),
     ("pause frames", _sum("pause_frames")),

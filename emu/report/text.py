@@ -91,7 +91,7 @@ def _links(result: Result) -> Iterator[str]:
     if not used:
         return
     shown = [key for key in HELD_BACK if any(link[key] for link in used)]
-    heads = ("busiest links", "utilization", "frames", "wire bytes", "longest queue", "dropped")
+    heads = ("busiest links", "utilization", "frames", "wire bytes", "longest queue", "lost on wire")
     rows: list[tuple[str, ...]] = [(*heads, *(HELD_BACK[key] for key in shown))]
     rows += [
         (

@@ -25,9 +25,37 @@ def check(fabric: Fabric, engine: Engine) -> None:
         for end in pair:
             if isinstance(end, LinkCredits):
                 end.settle()
+    _check_occupied(fabric, engine)
     _check_link_frames(fabric, engine)
     if fabric.attachments.memories:
         _check_memories(fabric, engine)
+
+
+def _check_occupied(fabric: Fabric, engine: Engine) -> None:
+    """What credit receivers count as held, against the frames that are in their buffers."""
+    held: Counter[tuple[object, int]] = Counter()  # blocks, by the end of a link and VL
+
+    def hold(end: object, frame: Frame) -> None:
+        if isinstance(end, LinkCredits):
+            held[end, frame.envelope.lane] += end.blocks_of(frame)
+
+    for *_, action, frame in engine.queue:  # those that wait for bits from a slower link
+        is_late = getattr(action, "__name__", "") == EgressPort.enqueue.__name__
+        if isinstance(frame, Frame) and is_late and isinstance(getattr(action, "__self__", None), EgressPort):
+            hold(frame.ingress, frame)
+    for switch in fabric.switches.values():
+        for port in switch.ports.values():
+            for frame in port.queued():
+                hold(frame.ingress, frame)
+            if port.leaving is not None:
+                hold(port.leaves, port.leaving)
+    for pair in fabric.attachments.pairs:
+        for end in pair:
+            for vl, receiver in enumerate(end.receivers if isinstance(end, LinkCredits) else ()):
+                if receiver.occupied != held[end, vl]:
+                    raise InvariantBroken(
+                        f"{end.port.name}, VL {vl}: {receiver.occupied} blocks are booked, {held[end, vl]} are held"
+                    )
 
 
 def _check_link_frames(fabric: Fabric, engine: Engine) -> None:

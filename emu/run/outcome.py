@@ -12,6 +12,7 @@ from emu.devices.pauses import LinkPauses
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric
+from emu.linklayer.watchdog import Action
 from emu.measure import result, slowest
 from emu.measure.flow import Flow, FlowKey
 from emu.measure.measurement import Measurement
@@ -120,6 +121,7 @@ def _congestion(fabric: Fabric) -> dict[str, float | None]:
     return {
         "first_mark_ns": min(marks) / NS if marks else None,
         "first_pause_ns": min(pauses) / NS if pauses else None,
+        "watchdog_storms": sum(watch.watchdog.storms for watch in fabric.attachments.watches),
     }
 
 
@@ -128,6 +130,7 @@ def _frames(fabric: Fabric, count: FrameCount) -> dict[str, int]:
         "sent": count.sent,
         "delivered": count.delivered,
         "lost_on_wire": count.lost_on_wire,
+        "lost_link_control": sum(port.lost_link_frames for _, port in fabric.links.values()),
         "on_the_way": count.on_the_way,
         "foreign": sum(wire.foreign for wire in fabric.wires),
         "cnps": sum(nic.notices_taken for nic in fabric.nics.values()),
@@ -178,7 +181,7 @@ def _links(fabric: Fabric) -> list[LinkCount]:
             tx_bytes=port.tx_bytes,
             busy_ps=port.elapsed_ps(),
             max_queue_bytes=port.max_held_bytes,
-            dropped=port.lost_frames,
+            dropped=port.lost_frames + port.lost_link_frames,
             paused_ps=port.paused_ps(),
             credit_wait_ps=port.credit_wait_ps(),
             pause_frames=port.pause_frames,
@@ -197,6 +200,15 @@ def _warnings(fabric: Fabric, measurement: Measurement) -> list[str]:
         for place, number in switch.lossless_drop_places.items()
     ]
     warnings += [warning for wire in fabric.wires for warning in wire.warnings]
+    lossy = sum(switch.lossy_drops for switch in fabric.switches.values())
+    if lossy:
+        warnings.append(f"{lossy:,} frame{'' if lossy == 1 else 's'} of lossy classes dropped for want of room")
+    warnings += [
+        f"PFC watchdog at {watch.place}: {watch.watchdog.storms} storm{'' if watch.watchdog.storms == 1 else 's'};"
+        f" its frames were {'dropped' if watch.watchdog.action is Action.DROP else 'sent in spite of the pause'}"
+        for watch in fabric.attachments.watches
+        if watch.watchdog.storms
+    ]
     if measurement.failed:
         statuses = ", ".join(f"{number} {name}" for name, number in sorted(measurement.statuses.items()))
         plural = "" if measurement.failed == 1 else "s"

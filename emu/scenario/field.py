@@ -124,6 +124,17 @@ SIZES = {unit: scale for unit, scale in units.SIZE_UNITS.items() if unit == "B" 
 SIZE_JSON = WithJsonSchema(quantity(units.parse_size_bytes, units.SIZE_UNITS)[2].json_schema)
 
 Time = Annotated[int, *quantity(units.parse_time_ps, units.TIME_UNITS)]
+
+
+def parse_duration_ps(value: object) -> int:
+    """A time above 0. Raises ScenarioError."""
+    time_ps = units.parse_time_ps(value)
+    if time_ps == 0:
+        raise ScenarioError(f"{value!r} is no time to wait: it is above 0")
+    return time_ps
+
+
+Duration = Annotated[int, *quantity(parse_duration_ps, units.TIME_UNITS)]
 Rate = Annotated[int, *quantity(units.parse_rate_bps, units.RATE_UNITS)]
 Length = Annotated[int, *quantity(units.parse_length_mm, units.LENGTH_UNITS)]
 Size = Annotated[int, *quantity(units.parse_size_bytes, SIZES), SIZE_JSON]

@@ -8,7 +8,20 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from emu import units
-from emu.scenario.field import SIZE_JSON, SIZES, Model, Size, Time, choice, exact, read, refuse, whole
+from emu.scenario.field import (
+    SIZE_JSON,
+    SIZES,
+    Duration,
+    Model,
+    Size,
+    Time,
+    choice,
+    exact,
+    parse_duration_ps,
+    read,
+    refuse,
+    whole,
+)
 from emu.scenario.numbers import NumberMap, number_map, number_pairs
 from emu.scenario.optional import or_word
 
@@ -52,7 +65,7 @@ class Credits(Model):
     """When a receiver grants credits anew, and what the packet that does takes on the wire."""
 
     threshold_blocks: Blocks = Field(alias="threshold")  # freed, that are worth a flow-control packet
-    refresh_ps: Annotated[Time | None, *or_word("never", units.parse_time_ps)] = Field(alias="refresh")
+    refresh_ps: Annotated[Duration | None, *or_word("never", parse_duration_ps)] = Field(alias="refresh")
     fcp_wire_bytes: Size
 
 
@@ -75,6 +88,6 @@ class Pause(Model):
 class Watchdog(Model):
     """What is done about a pause that does not end."""
 
-    detection_ps: Time = Field(alias="detection")
-    restoration_ps: Time = Field(alias="restoration")
+    detection_ps: Duration = Field(alias="detection")
+    restoration_ps: Duration = Field(alias="restoration")
     action: Annotated[Literal["drop", "forward"], *choice("drop", "forward")]

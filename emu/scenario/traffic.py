@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from emu.scenario.field import MessageSize, Model, Name, Time, kinds
+from emu.scenario.field import Duration, MessageSize, Model, Name, Time, kinds
 from emu.scenario.pairs import Pair, Pairs, Senders
 from emu.scenario.posting import Count, Depth, Op, Priority, QueuePairs
 from emu.scenario.replay import Replay
@@ -109,7 +109,7 @@ class PauseStorm(Model):
 
     kind: Literal["pause_storm"]
     host: Name
-    duration_ps: Time = Field(alias="duration")
+    duration_ps: Duration = Field(alias="duration")
     start_ps: Time = Field(default=0, alias="start")
     priority: Priority | None = None
 

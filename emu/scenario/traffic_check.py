@@ -66,7 +66,7 @@ def _check_incast(incast: Incast, hosts: Sequence[str], place: int) -> None:
             )
     elif incast.senders > others:
         raise refuse(
-            f"{incast.senders} senders; besides the receiver there are {others} hosts; allowed: 1 to {others}"
+            f"{incast.senders} senders; hosts besides the receiver: {others}; allowed: 1 to {others}"
             if others
             else "there is no host besides the receiver",
             "traffic",

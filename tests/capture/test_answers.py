@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -19,6 +19,7 @@ from emu.opcodes import ACKNOWLEDGE, WRITE_ONLY
 from emu.run.assembly import Assembly
 from emu.scenario.load import load
 from emu.scenario.model import Scenario
+from tests.capture import lossless
 
 Truth = dict[tuple[str, str, int], int]  # who sends from one host to another's queue pair
 TRAFFIC = (
@@ -32,10 +33,10 @@ HOSTS = (bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
 def record(scenario: Scenario, path: Path) -> Truth:
     """Run it with all links recorded; the truth, from the emulated queue pairs themselves."""
     assembly = Assembly(scenario)
-    assembly.join(None)
     native = scenario.fabric.framing == "native"
     with Recorder(path) as recorder:
         recorder.watch(assembly.taps, assembly.topology.links, native=native, title="answers")
+        assembly.join(None)  # now, as links with credits come up before the clock starts
         assembly.engine.run(None)
     text = "LID {}".format if native else ipv4_text
     return {
@@ -91,6 +92,26 @@ def test_no_claim_is_wrong_where_connections_go_different_ways(
             assert claims(decoded(each for each in records if each.interface in names), truth)[1] == 0, names
         some = (each for each in records if f"spine{spine}" in each.interface)
         assert claims(decoded(some), truth)[1] == 0, spine
+
+
+CONGESTED = "[{kind: incast, senders: 3, receiver: h3, size: 128KiB}, {kind: all_to_all, size: 20KB, qps: 2}]"
+
+
+@pytest.mark.parametrize("scenario", [lossless.pfc, lossless.credits])
+def test_flow_control_and_notifications_lead_to_no_wrong_claim(
+    scenario: Callable[..., Scenario], tmp_path: Path
+) -> None:
+    truth = record(scenario(f"traffic={CONGESTED}"), tmp_path / "a")
+    records = list(read(tmp_path / "a"))
+    result = decoded(records)
+    right, wrong = claims(result, truth)
+    assert wrong == 0
+    assert right > 0 or scenario is lossless.credits
+    assert any("CNP" in flow["opcodes"] for flow in result["flows"])
+    for link in ("leaf0-spine0", "leaf1-h3"):
+        here, _, there = link.partition("-")
+        some = (each for each in records if each.interface in (link, f"{there}-{here}"))
+        assert claims(decoded(some), truth)[1] == 0
 
 
 def test_one_connection_each_way_is_claimed_on_every_link_of_a_native_fabric(tmp_path: Path) -> None:

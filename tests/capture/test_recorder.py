@@ -15,22 +15,14 @@ from emu.framing.dissect import dissect
 from emu.run import Options, run
 from emu.run.assembly import Assembly
 from emu.scenario import builtin
-from emu.scenario.load import load
-from emu.scenario.model import Scenario
 from emu.topology import reverse_name
 from emu.wire.likeness import as_changed
 from emu.wire.memory import MemoryWire
+from tests.builtins import small
 from tests.capture.recording import record
 from tests.graphs import graph
 
-SMALL = {name: ["traffic.0.size=16KiB", "expect=[]"] for name in ("all-to-all-native", "all-to-all-roce")}
-
 ALONE = "fabric.flow_control=none"  # nothing but the traffic's own frames
-
-
-def small(name: str, *settings: str) -> Scenario:
-    """A built-in, with less traffic where it has much."""
-    return load(name, [*SMALL.get(name, []), *settings])
 
 
 @pytest.mark.parametrize("name", builtin.names())

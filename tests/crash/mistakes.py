@@ -104,6 +104,13 @@ CASES |= {
     ),
     "Pmax": (HOP, "ecn: {kmin: 1KB, kmax: 2KB, pmax: 101%}", ":4: fabric.ecn.pmax: '101%' is out of", "0 to 100%"),
     "alpha 0": (HOP, "alpha: 0", ":4: fabric.alpha: 0 is out of range", "above 0"),
+    "refresh 0": (HOP, "credits: {refresh: 0ns}", ":4: fabric.credits.refresh: ", "above 0; or the word never"),
+    "watchdog 0": (
+        HOP,
+        f"{ROCE}  flow_control: pfc\n  watchdog: {{detection: 0us, restoration: 1us, action: drop}}",
+        ":7: fabric.watchdog.detection: ",
+        "above 0",
+    ),
     "alpha below 0": (HOP, "alpha: -1/8", ":4: fabric.alpha: '-1/8' is no share of 0 or more", "1/8"),
     "XON > XOFF": (HOP, "xoff: 1KB\n  xon: 2KB", ":5: fabric.xon: 2000B lies above xoff, 1000B", "0B to xoff"),
     "headroom": (
@@ -155,7 +162,7 @@ CASES |= {
     "too many senders": (
         "{kind: write, pairs: [[h0, h1]], size: 4KiB}",
         "{kind: incast, senders: 2, receiver: h0, size: 1B}",
-        ":13: traffic.0.senders: 2 senders; besides the receiver there are 1 hosts",
+        ":13: traffic.0.senders: 2 senders; hosts besides the receiver: 1",
         "1 to 1",
     ),
     "no incast": (

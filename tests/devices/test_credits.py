@@ -136,6 +136,8 @@ def test_refreshes_that_would_change_nothing_are_counted_though_not_simulated(vl
     refreshes = (idle.now_ps - 1) // 100_000
     assert idle.port("spine0-leaf1").credit_frames == vls * (1 + refreshes)
     assert not idle.told["spine0-leaf1"]
+    stopped = Stage(scenario(ONE_FRAME, topology=LEAVES, refresh="100ns", vls=vls)).run(1_000_000)
+    assert stopped.port("spine0-leaf1").credit_frames == vls * (1 + 9)  # the tenth would leave now
 
 
 SMALL = scenario("{kind: all_to_all, size: 6KiB}", topology=LEAVES, blocks=2 * LARGEST, threshold="8", refresh="2us")

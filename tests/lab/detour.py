@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from emu.framing.control import ETHERTYPE_LINK_CONTROL, ETHERTYPE_MAC_CONTROL
 from emu.lab.interface import bring_up, carries
 from emu.wire.packet_socket import LARGEST_READ_BYTES, SOL_PACKET, bind_to, open_packet_socket
 from tests.lab.fabrics import REPOSITORY
@@ -52,10 +53,21 @@ def flipping_the_third(frames: Iterator[int]) -> Callable[[bytes], bytes]:
     return change
 
 
+def damaging_the_second(frames: Iterator[int]) -> Callable[[bytes], bytes]:
+    """A bit of what the second frame of a link's own flow control says."""
+
+    def change(data: bytes) -> bytes:
+        is_control = int.from_bytes(data[12:14], "big") in (ETHERTYPE_MAC_CONTROL, ETHERTYPE_LINK_CONTROL)
+        return data[:17] + bytes([data[17] ^ 4]) + data[18:] if is_control and next(frames) == 2 else data
+
+    return change
+
+
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda data: data,
     "ttl": with_less_ttl,
     "bit": flipping_the_third(iter(range(1, 1 << 30))),
+    "control": damaging_the_second(iter(range(1, 1 << 30))),
 }
 
 

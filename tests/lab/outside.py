@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from emu.fabric import Fabric
 from emu.lab.interface import IFF_UP, carries, flags_of, set_flags
@@ -122,6 +125,15 @@ traffic: [{{kind: write, pairs: [[h0, h3]], size: 64KiB, {traffic}}}]
             return send(change(data))
 
         wire._send = send_changed  # type: ignore[assignment]
+
+
+def steer(them: Outside) -> None:
+    """Let another CPU deliver all frames: receive packet steering."""
+    (ours,) = os.sched_getaffinity(0)
+    for name in them.fabric.links:
+        file = f"/sys/class/net/{them.interface(name)}/queues/rx-0/rps_cpus"
+        if "refused" in them.at(name, "sh", "-c", f"echo {1 << (ours == 0):x} > {file} || echo refused"):
+            pytest.skip("steering may not be set here")
 
 
 def undisturbed(**options: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from emu.framing.roce import RoceFraming
 from emu.measure.result import comparable
 from emu.wire import patience
 from tests.lab.detour import with_a_flipped_bit, with_less_ttl
-from tests.lab.outside import BACK, LINK, Outside, told, undisturbed
+from tests.lab.outside import BACK, LINK, Outside, steer, told, undisturbed
 from tests.wire.pair import FOREIGN
 
 pytestmark = [
@@ -186,14 +186,6 @@ def test_a_flipped_bit_is_dropped_at_the_end_of_its_way_and_sent_again(name: str
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one CPU delivers to itself")
 def test_delivery_by_another_cpu_changes_nothing() -> None:
     """With receive packet steering frames come out some time after they were sent."""
-
-    def steer(them: Outside) -> None:
-        (ours,) = os.sched_getaffinity(0)
-        for name in them.fabric.links:
-            file = f"/sys/class/net/{them.interface(name)}/queues/rx-0/rps_cpus"
-            if "refused" in them.at(name, "sh", "-c", f"echo {1 << (ours == 0):x} > {file} || echo refused"):
-                pytest.skip("steering may not be set here")
-
     steered = Outside((10, steer), traffic="count: 30")
     result = steered.run()
     assert any(steered.wire(name).slow_calls > 1 for name in steered.fabric.links)

@@ -1,4 +1,4 @@
-"""Random posts to one NIC's egress queue: every wait is the one that Lindley's recursion gives for the same arrivals."""
+"""Random posts to one NIC's egress: every wait is the one that Lindley's recursion gives for the same arrivals."""
 
 from __future__ import annotations
 
@@ -54,17 +54,11 @@ def check(load: str, count: int, flow_control: str = "none") -> float:
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_every_wait_is_lindleys(load: str) -> None:
-    check(load, 1_000)
-
-
-def test_every_wait_is_lindleys_with_credits_that_suffice() -> None:
-    check("0.7", 1_000, "credits")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("load", LOADS)
 def test_every_wait_of_100_000_frames_is_lindleys(load: str) -> None:
-    """Shared out over the loads; the mean is not far from M/D/1's."""
+    """Shared out over the loads; the mean is not far from M/D/1's, to which `make bench` holds it with more frames."""
     rho = float(load)
     assert check(load, 14_286) == pytest.approx(rho / (2 * (1 - rho)), rel=0.15)
+
+
+def test_credits_that_suffice_change_no_wait() -> None:
+    check("0.7", 1_000, "credits")

@@ -204,3 +204,15 @@ def test_refreshed_in_time_a_pause_has_no_gap(quanta: int, waits: list[int], fli
         assert timer.from_ps == flight
         assert schedule.on_deadline(schedule.deadline_ps)
         now += config(quanta).refresh_ps + wait
+
+
+def test_a_pause_that_is_wanted_again_before_its_end_has_left_is_still_refreshed() -> None:
+    """The deadline comes while XON waits for the wire; then XOFF is wanted again, as the peer's pause runs out."""
+    schedule = PauseSchedule(PauseConfig(rate_bps=400 * 10**9, quanta=1000, guard_ps=85_560))
+    schedule.want(3, True)
+    schedule.frame_out(0)
+    assert schedule.want(3, False)
+    assert schedule.on_deadline(schedule.deadline_ps)
+    assert schedule.want(3, True)
+    schedule.frame_out(schedule.deadline_ps + 1)
+    assert schedule.deadline_ps > 0

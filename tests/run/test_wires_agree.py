@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from emu.measure.result import comparable
 from emu.run import Options, run
-from emu.scenario import builtin
 from emu.scenario.load import load, parse
 from tests.builtins import LOUD
 
@@ -72,8 +71,8 @@ def both_cores_busy() -> Iterator[None]:
             process.wait()
 
 
-@pytest.mark.parametrize("name", builtin.names())
-def test_every_built_in_is_equal_on_both_wires_and_twice(name: str) -> None:
+@pytest.mark.parametrize("name", ["all-to-all-roce", "two-vls", "pause-storm", "dcqcn-2-flows"])
+def test_a_built_in_is_equal_on_both_wires_and_twice(name: str) -> None:
     expected = memory(name)
     for _ in range(2):
         result = run(scenario(name), Options(wire="veth"))

@@ -130,7 +130,7 @@ LINE = "{kind: line, switches: 2}"
         (
             "{kind: incast, senders: 6, receiver: h0, size: 1B}",
             {},
-            "0.senders: 6 senders; besides the receiver there are 5 hosts",
+            "0.senders: 6 senders; hosts besides the receiver: 5",
         ),
         ("{kind: incast, senders: 0, receiver: h0, size: 1B}", {}, "0.senders: 0 is out of range; allowed: 1 to"),
         ("{kind: incast, senders: [], receiver: h0, size: 1B}", {}, "0.senders: []: write how many, like 15, or which"),

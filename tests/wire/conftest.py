@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emu.wire import veth
+from emu.wire import patience, veth
 from tests.wire.pair import Pair
 
 
@@ -20,3 +20,11 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
         near.setblocking(False)
         far.setblocking(False)
         yield Pair(near, far)
+
+
+@pytest.fixture
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is lost for good costs hardly any time."""
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(patience, "SHORT_PATIENCE_S", 0.002)
+    monkeypatch.setattr(patience, "IN_VAIN_S", 0.5)
