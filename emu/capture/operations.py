@@ -98,7 +98,9 @@ def _conversations(
         operations, transport = [], ""
         for message in by_flow[flow.number]:
             transport, _, name = message.operation.partition(" ")
-            if name in OPERATIONS.get(transport, ()) and message.size_bytes <= MAX_MESSAGE_BYTES:
+            if key.source == key.destination:
+                left_out[f"{message.operation} of a host to itself"] += 1
+            elif name in OPERATIONS.get(transport, ()) and message.size_bytes <= MAX_MESSAGE_BYTES:
                 operations.append(_operation(name, message, first_ns, is_clear=is_clear))
             else:
                 left_out[message.operation] += 1

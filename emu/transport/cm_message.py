@@ -34,6 +34,7 @@ class Reason(IntEnum):
     INVALID_COMM_ID = 6
     INVALID_SERVICE_ID = 8
     INVALID_SERVICE_TYPE = 9
+    INVALID_SL = 14
     INVALID_PATH_MTU = 26
     CONSUMER = 28
 

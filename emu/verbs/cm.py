@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from emu.addresses import Address
 from emu.engine import Future
-from emu.errors import VerbsError
+from emu.errors import ScenarioError, VerbsError
 from emu.transport import cm
 from emu.transport.cm import Mad
 from emu.transport.cm_message import Drep, Dreq, Reason, Rej, Rejected, Rep, Req, Rtu, Service
@@ -164,6 +164,8 @@ class Manager:
             self._reject(sender, transaction, req, Reason.INVALID_SERVICE_ID)
         elif cm.MTU_BYTES.get(req.mtu_code, 1 << 16) > self._context.config.path_mtu_bytes:
             self._reject(sender, transaction, req, Reason.INVALID_PATH_MTU)
+        elif not self._has_level(sender, req.primary.sl):
+            self._reject(sender, transaction, req, Reason.INVALID_SL)
         else:
             answer = listener.accept(request_of(sender, req))
             if isinstance(answer, Reject):
@@ -172,6 +174,14 @@ class Manager:
                 self._reject(sender, transaction, req, Reason.INVALID_SERVICE_TYPE)
             else:
                 self._grant(sender, transaction, req, answer, listener)
+
+    def _has_level(self, peer: Address, level: int) -> bool:
+        """Whether frames to that peer may have this SL or 802.1p priority."""
+        try:
+            self._context.envelopes(self._context.address, peer, cm.GSI_QP, cm.GSI_QP, level)
+        except ScenarioError:
+            return False
+        return True
 
     def _grant(self, sender: Address, transaction: int, req: Req, answer: Accept, listener: Listener) -> None:
         qp = answer.qp
@@ -212,8 +222,8 @@ class Manager:
 
     def _on_rtu(self, rtu: Rtu) -> None:
         connection = self._find(rtu.remote_id, rtu.local_id)
-        if connection is None or connection.state is not State.REP_SENT:
-            return
+        if connection is None or connection.state is not State.REP_SENT or connection.qp.state is not QPState.RTR:
+            return  # a queue pair that has broken meanwhile never sends: the REP's tries run out
         connection.qp.modify(QPState.RTS, connection.attr)
         connection.establish()
         if isinstance(connection.listener, Listener):

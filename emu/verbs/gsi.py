@@ -19,6 +19,7 @@ from emu.verbs.domain import Device
 from emu.verbs.posting import Destination
 
 RECEIVES = 1024  # MADs taken and not yet looked at
+SENDS = 1024  # MADs that may wait to be sent; those beyond are forgotten, as if lost
 ROCE = "rocev2"
 
 
@@ -46,6 +47,7 @@ class Gsi:
         self._buffers = [bytearray(GRH_BYTES + MAD_BYTES) for _ in range(RECEIVES)]
         self._queue = ReceiveQueue(RECEIVES)
         self.sent = self.received = self.refused = 0  # MADs; refused: that are none of connection management
+        self._waiting = 0  # of those sent, that no wire has taken yet
         for number in range(RECEIVES):
             self._post_receive(number)
         mtu_bytes = context.config.path_mtu_bytes
@@ -53,7 +55,7 @@ class Gsi:
             self._way_to(context.address),
             Datagrams(self._way_of, opcodes.UD, mtu_bytes, source_qp=GSI_QP),
             UdResponder(context.nic.memory, self._queue, GSI_QKEY),
-            lambda _: None,
+            self._handed_over,
             self._received,
             opcodes.UD,
         )
@@ -66,6 +68,8 @@ class Gsi:
 
     def send(self, to: Address, mad: Mad) -> None:
         """Post a MAD to that port's QP1. Raises WireError for one that does not fit."""
+        if self._waiting >= SENDS:
+            return
         wqe = SendWqe(
             Message(self, self.sent, MAD_BYTES, self._context.engine.now_ps),
             self.sent,
@@ -74,7 +78,11 @@ class Gsi:
         )
         wqe.target = Destination(to, None, GSI_QP, GSI_QKEY)
         self.sent += 1
+        self._waiting += 1
         self._context.nic.post(self._state, wqe)
+
+    def _handed_over(self, _: object) -> None:
+        self._waiting -= 1
 
     def _way_of(self, wqe: SendWqe) -> Envelope:
         assert wqe.target is not None

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from emu.capture import read
+from emu.capture.messages import Packet, RequestStream, SeenMessage
 from emu.capture.summary import Summary
 from emu.cli import main
+from emu.opcodes import READ_REQUEST, WRITE_ONLY
 
 Told = dict[str, Any]
 
@@ -128,3 +130,22 @@ def test_the_text_says_so(name: str, lines: list[str], capsys: pytest.CaptureFix
     assert main(["decode", f"rxe61__{name}.pcap"]) == 0
     out = capsys.readouterr().out
     assert [line for line in lines if line not in out] == []
+
+
+def test_a_response_that_comes_twice_counts_once_and_others_responses_not_at_all() -> None:
+    begun: list[SeenMessage] = []
+    stream = RequestStream(begun.append, lambda _: None)
+    stream.on_packet(Packet(1, 0, READ_REQUEST, 2**24 - 1, 0, (0x1000, 7, 3000)), answered=True)
+    for time_ns, psn in enumerate((2**24 - 1, 0, 2**24 - 1, 0, 1, 100), 1):
+        stream.on_response(psn, 952 if psn == 1 else 1024, time_ns)
+    (read_message,) = begun
+    assert (read_message.response_bytes, read_message.first_response_ns) == (3000, 1)
+
+
+def test_a_nak_of_what_is_not_known_is_nobodys() -> None:
+    begun: list[SeenMessage] = []
+    stream = RequestStream(begun.append, lambda _: None)
+    stream.on_refusal(5, 0x62, 1)
+    stream.on_packet(Packet(1, 0, WRITE_ONLY, 9, 0, (0x1000, 7, 0)), answered=True)
+    stream.on_refusal(5, 0x62, 1)
+    assert (begun[0].naks, begun[0].refusal) == (0, None)

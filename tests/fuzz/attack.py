@@ -28,7 +28,7 @@ class Episode:
         self.name = f"--seed {seed} --episode {number}"
         self._numbers = random.Random(f"{seed}/{number}")
         self.tally: Counter[str] = Counter()
-        self._corpus = [*whole(), *whole(), b""]  # the last one is the last that was aimed
+        self._corpus = [*whole(), *whole(), whole()[0]]  # its last is the last that was aimed
         self._seen: list[bytes] = []
         self.world = World(self._numbers)
         self.machines = Machines(self._numbers, self._numbers.choice(MTUS))

@@ -6,6 +6,7 @@ import gc
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -13,14 +14,30 @@ from emu import opcodes
 from emu.frame import Envelope, Frame
 from emu.framing.control import Pfc, control_frame
 from emu.transport.answer import Owed
+from emu.transport.cm import GSI_QKEY, GSI_QP, Mad, encode
+from emu.transport.cm_message import Path, Req
 from emu.transport.psn import PSN_MASK
+from emu.verbs.cm import Managers
 from tests.fuzz.world import World
 
 ROCE = "profile: roce"
 IB_CCA = "profile: roce, congestion_control: ib_cca, cc_preset: default"
-FIRST, MORE = 1500, 4500  # frames before and between the two looks at what is kept
-GROWTH_BYTES = 48 * 1024  # 11 bytes a frame
-EVENTS = 1500  # on their way at once: answers in their turnaround, notices, timers
+FIRST, MORE = 1500, 2000  # frames before and between the two looks at what is kept
+GROWTH_BYTES = 16 * 1024  # 8 bytes a frame
+EVENTS = 2500  # on their way at once: answers in their turnaround, notices, timers
+REQ = Req(
+    local_id=0,
+    service_id=1,
+    ca_guid=bytes(8),
+    qpn=1,
+    starting_psn=0,
+    responder_resources=1,
+    initiator_depth=1,
+    remote_timeout=1,
+    local_timeout=1,
+    mtu_code=1,
+    primary=Path(),
+)
 PAUSE = control_frame(Pfc(1, 0xFF, (0xFFFF,) * 8))
 
 
@@ -138,6 +155,19 @@ def strangers(victim: Victim) -> Iterator[Frame]:
         yield victim.frame(opcodes.SEND_ONLY, number % 7 + 1)
 
 
+def management(victim: Victim) -> Iterator[Frame]:
+    """Requests for a service that nobody offers, each of which is refused."""
+    Managers().of(victim.world.victim.context)
+    envelope = victim.world.peer.context.envelopes(
+        victim.world.peer.context.address, victim.world.victim.context.address, 1, GSI_QP, None
+    )[0]
+    for number in range(2**31):
+        req = replace(REQ, local_id=number)
+        frame = Frame(envelope, opcodes.UD | opcodes.SEND_ONLY, 0, encode(Mad(number, req)))
+        frame.extension = (GSI_QKEY, GSI_QP)
+        yield frame
+
+
 FLOODS: dict[str, tuple[Callable[[Victim], Iterator[Frame]], str]] = {
     "duplicate atomics": (duplicate_atomics, ROCE),
     "duplicate atomics and SENDs": (duplicate_atomics_and_sends, ROCE),
@@ -150,20 +180,18 @@ FLOODS: dict[str, tuple[Callable[[Victim], Iterator[Frame]], str]] = {
     "notifications": (notifications, ROCE),
     "refusals": (refusals, ROCE),
     "strangers": (strangers, ROCE),
+    "management": (management, ROCE),
 }
 
 
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_leaves_nothing_behind(name: str) -> None:
     make, kind = FLOODS[name]
-    victim = Victim(kind)
-    frames = make(victim)
-    for _ in range(FIRST):
-        victim.strike(next(frames))
-    gc.collect()
-    tracemalloc.start()
+    tracemalloc.start()  # first of all: what comes and goes is counted as it comes
     try:
-        for _ in range(FIRST):  # what comes and goes is counted from here on
+        victim = Victim(kind)
+        frames = make(victim)
+        for _ in range(FIRST):
             victim.strike(next(frames))
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]

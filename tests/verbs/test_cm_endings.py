@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from emu.addresses import Address
 from emu.errors import VerbsError
-from emu.transport.cm_message import Reason
+from emu.transport import cm
+from emu.transport.cm_message import Reason, Req
 from emu.verbs import QPAttr, QPState, QPType
 from emu.verbs.cm import NotConnected, Reject, Request
 from tests.verbs.strangers import QUICK, SERVICE, Deaf, Two
@@ -136,3 +138,22 @@ def test_an_end_reaches_both_or_is_reached_alone_in_time(lost: dict[str, int]) -
     assert two.far.state is (QPState.RTS if lost.get("dreq") == 1000 else QPState.ERR)
     assert ended[0] - began <= QUICK.limit_ps
     assert Counter(two.mads())["Dreq"] == min(4, 1 + sum(lost.values()))
+
+
+def test_a_request_that_comes_again_gets_the_same_answer_at_once_and_no_second_queue_pair() -> None:
+    two = Two()
+    Deaf(two.here, rep=1)
+    two.there.listen(SERVICE, two.accept)
+    asked: list[cm.Mad] = []
+    take = two.there._take
+
+    def twice(sender: Address, mad: cm.Mad) -> None:
+        take(sender, mad)
+        if isinstance(mad.message, Req):
+            asked.append(mad)
+            take(sender, mad)
+
+    two.there.gsi._take = twice
+    two.connect()
+    assert len(asked) == len(two.requests) == 1
+    assert two.mads() == ["Req", "Rep", "Rep", "Rtu"]

@@ -31,7 +31,7 @@ def prepare(model: Replay, hosts: Sequence[str], path_mtu_bytes: int) -> None:
     """Refuse, before anything is built, what cannot be replayed there. Raises ScenarioError."""
     captured = captured_in(model.file)
     place(captured, dict(model.map), hosts)
-    last_ns = max(each.operations[-1].posted_ns for each in captured.conversations)
+    last_ns = max(operation.posted_ns for each in captured.conversations for operation in each.operations)
     if model.speed is not None and model.start_ps + last_ns * NS / model.speed > TIME_LIMIT_PS:
         raise ScenarioError(f"{model.file}: at speed {model.speed} it takes more than eleven days; use a higher speed")
     for each in captured.conversations:

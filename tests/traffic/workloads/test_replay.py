@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from emu.capture import operations
 from emu.capture.operations import Captured, Conversation, Operation, read_operations
 from emu.cli import main
 from emu.errors import ScenarioError
+from emu.framing import dissect_transport
 from emu.run import Options, run
 from emu.scenario.load import parse
 from emu.scenario.model import Scenario
@@ -173,6 +176,36 @@ def test_what_is_no_capture_is_refused_before_anything_is_built(content: bytes, 
 def test_a_datagram_fits_the_path_mtu_or_is_refused(captures: Path) -> None:
     with pytest.raises(ScenarioError, match="a datagram of 1000B does not fit path_mtu, 256B"):
         run(scenario_of(captures / "rxe61__ud_send.pcap", fabric="path_mtu: 256B"), Options(wire="memory"))
+
+
+def test_what_a_host_sends_to_itself_is_left_out(captures: Path, tmp_path: Path) -> None:
+    """As captures of a loopback interface have it: nothing is left of this one."""
+    data = (captures / "rxe61__rc_send.pcap").read_bytes()
+    (tmp_path / "lo").write_bytes(data.replace(bytes((192, 0, 2, 2)), bytes((192, 0, 2, 1))))
+    with pytest.raises(ScenarioError, match="no RDMA message in it that could be posted again"):
+        read_operations(str(tmp_path / "lo"))
+
+
+def test_damaged_captures_are_replayed_or_refused(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the bytes say, a run ends, or one line says why there is none. ICRCs are not looked at here."""
+    monkeypatch.setattr(operations, "MAX_MESSAGE_BYTES", 1 << 18)
+    monkeypatch.setattr(dissect_transport, "_icrc_verdict", lambda *_: "ok")
+    numbers, ran = random.Random(11), 0
+    for round_number in range(150):
+        names = ("cm_rping", "rc_loss_data", "rc_atomic", "ud_send", "uc_send_write", "rc_read", "rc_psn_wrap")
+        data = bytearray((captures / f"rxe61__{names[round_number % len(names)]}.pcap").read_bytes())
+        for _ in range(numbers.choice((1, 3, 30))):
+            data[numbers.randrange(40, len(data))] = numbers.randrange(256)
+        (tmp_path / "a").write_bytes(data)
+        try:
+            hosts = "{kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 6}"
+            scenario = scenario_of(tmp_path / "a", ", speed: max", hosts)
+            ran += run(scenario, Options(wire="memory"))["complete"]
+        except ScenarioError as error:
+            assert "\n" not in str(error)
+    assert ran > 50
 
 
 def test_a_resolved_scenario_loads_again(captures: Path) -> None:
