@@ -13,6 +13,7 @@ from emu.units import format_size
 Rows = Sequence[Mapping[str, Any]]
 BASELINE, SHOWN_BYTES, LIMIT_NS = "native", 4096, 1000
 NO_HOP_WOULD_DO = "none would do"
+FETCHED = ("read", "fetch_add", "cmp_swp")
 NAMES = {
     "write": "RDMA WRITE",
     "write_imm": "RDMA WRITE with immediate",
@@ -47,7 +48,8 @@ def hop_needed_ns(base: Mapping[str, Any], other: Mapping[str, Any], claim: Frac
 
     Exact for an unloaded message: every switch on its way adds its hop latency, once (docs/timing.md).
     """
-    rest_ns = float(other["fabric_latency_ns"]) - float(other["breakdown_ns"]["switching"])
+    ways = 2 if other["op"] in FETCHED else 1  # a request goes there before the data comes back
+    rest_ns = float(other["fabric_latency_ns"]) - float(other["breakdown_ns"]["switching"]) / ways
     return (float(base["fabric_latency_ns"]) / float(1 - claim) - rest_ns) / int(other["hops"])
 
 
@@ -130,10 +132,14 @@ def _parts(rows: Rows) -> Iterator[str]:
         values = [row["breakdown_ns"].get(part, 0) for row in at.values()]
         if any(values) or part in FABRIC_PARTS[:3]:
             lines.append((part.replace("_", " "), *map(time_text, values)))
-    for name, key in (("= fabric latency", "fabric_latency_ns"), ("= message latency", "message_latency_ns")):
-        lines.append((name, *(time_text(row[key]) for row in at.values())))
-        if key == "fabric_latency_ns":
-            lines.append(("NIC legs", *(time_text(row["breakdown_ns"]["nic"]) for row in at.values())))
+    fetched = rows[0]["op"] in FETCHED
+    if fetched:
+        both = (row["breakdown_ns"]["total"] - row["breakdown_ns"]["nic"] for row in at.values())
+        lines.append(("= request's and data's way", *map(time_text, both)))
+    name = "  of it fabric latency" if fetched else "= fabric latency"
+    lines.append((name, *(time_text(row["fabric_latency_ns"]) for row in at.values())))
+    lines.append(("NIC legs", *(time_text(row["breakdown_ns"]["nic"]) for row in at.values())))
+    lines.append(("= message latency", *(time_text(row["message_latency_ns"]) for row in at.values())))
     lines.append(("completion latency", *(time_text(row["completion_latency_ns"]) for row in at.values())))
     yield from table(lines)
     yield "  message latency: posted to visible at the destination; completion latency: posted to completion seen"
