@@ -73,7 +73,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             ["rnu"],
-            "emu: unknown command 'rnu'; did you mean 'run'? known: run, latency, congestion, topo, decode, replay, list",
+            "emu: unknown command 'rnu'; did you mean 'run'?"
+            " known: run, latency, congestion, topo, decode, replay, list",
         ),
         (["doorbell"], "emu: not yet: 'doorbell'"),
         (["--fast"], "emu: unknown option '--fast'"),

@@ -50,7 +50,7 @@ class Egress:
         self._due_ps = 0
         taps = Taps()
         taps.frame_sent = self._sent
-        self._source = Transmit(self._engine, lambda _: None, lanes=1)
+        self._source = Transmit(self._engine, lambda _: None, lambda _: None, lanes=1)
         port = PullPort(self._engine, "h0-s0", RATE_BPS, self._source, taps, self._source.lanes)
         self._source.port = self._port = port
         port.join(FarEnd(lambda _: None, True, 0, 0, Ingress(self._engine, 1, port)), 0, None)

@@ -19,7 +19,10 @@ from tests.crash.test_kill import PATH
 
 SCENARIO = """
 name: much
-fabric: {{profile: {profile}, flow_control: none, topology: {{kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 1}}}}
+fabric:
+  profile: {profile}
+  flow_control: none
+  topology: {{kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 1}}
 traffic: [{{kind: write, pairs: [[h0, h1]], size: 64B, count: {count}}}]
 {more}
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emu import opcodes
@@ -121,7 +123,7 @@ def test_datagrams_of_the_wrong_key_or_into_too_small_a_place_are_dropped() -> N
     there = ends.there
     there.receive(0, 139)
     before = bytes(there.mr.buffer)
-    where = {"ah": AH(address=there.context.address), "remote_qpn": there.qp.qp_num}
+    where: dict[str, Any] = {"ah": AH(address=there.context.address), "remote_qpn": there.qp.qp_num}
     ends.post(WROpcode.SEND, 99, remote_qkey=QKEY + 1, **where)
     ends.post(WROpcode.SEND, 100, remote_qkey=QKEY, **where)
     ends.run()

@@ -13,7 +13,8 @@ from emu.scenario.traffic import TRAFFIC
 from emu.transport.memory import Access
 from emu.transport.responder import Responder
 from traffic.workloads import BY_KIND
-from traffic.workloads.cluster import SHIFT_BYTES, TILE_BYTES, Cluster
+from traffic.workloads.channel import SHIFT_BYTES
+from traffic.workloads.cluster import TILE_BYTES, Cluster
 
 TEXT = """
 name: two
