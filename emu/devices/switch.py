@@ -13,6 +13,7 @@ from emu.parts import SERIALIZATION
 STORE_AND_FORWARD = "store_and_forward"
 CUT_THROUGH = "cut_through"
 _WORD = 0xFFFFFFFF
+DEALT_LIMIT = 1 << 16  # flows whose turn a switch remembers: strangers may make up any number
 _MIX_1, _MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # MurmurHash3's: a salt alone would leave two switches' choices correlated
 
 
@@ -115,6 +116,8 @@ class Switch:
     def _deal(self, ports: tuple[EgressPort, ...], destination: int, path_hash: int) -> EgressPort:
         """The way of a flow: for each destination the next one in turn, kept from then on."""
         port = self._dealt.get((destination, path_hash))
+        if port is None and len(self._dealt) >= DEALT_LIMIT:
+            port = ports[path_hash % len(ports)]
         if port is None:
             turn = self._turns.get(destination, self._deals_from or 0)
             self._turns[destination] = turn + 1

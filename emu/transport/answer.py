@@ -6,7 +6,7 @@ from emu import opcodes
 from emu.frame import Envelope, Frame
 from emu.transport.memory import MemoryRegion
 from emu.transport.psn import PSN_MASK, expand
-from emu.transport.syndrome import is_ack, is_nak
+from emu.transport.syndrome import NAK_REMOTE_ACCESS_ERROR, is_ack, is_nak
 
 Answer = tuple[int, int, int]
 """PSN, syndrome and MSN of an acknowledgement that is owed."""
@@ -41,8 +41,11 @@ class ReadAnswer:
         return self.sent == self.packets
 
     def next_frame(self, envelope: Envelope) -> Frame:
-        """The next response."""
+        """The next response; a refusal if the key has gone meanwhile."""
         place, last = self.sent, self.packets - 1
+        if not self._region.is_known:
+            self.sent = self.packets
+            return acknowledge(envelope, (self.psn + place & PSN_MASK, NAK_REMOTE_ACCESS_ERROR, self.msn))
         start = place * self._mtu_bytes
         size = min(self._mtu_bytes, self.length - start)
         payload = bytes(self._region.slice(self._addr + start, size))

@@ -24,9 +24,9 @@ REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
 class MemoryRegion:
     """A registered buffer: `length` bytes at virtual address `addr`."""
 
-    __slots__ = ("access", "addr", "buffer", "length", "lkey", "rkey", "view")
+    __slots__ = ("access", "addr", "buffer", "domain", "is_known", "length", "lkey", "rkey", "view")
 
-    def __init__(self, buffer: bytearray, addr: int, key: int, access: Access) -> None:
+    def __init__(self, buffer: bytearray, addr: int, key: int, access: Access, domain: int = 0) -> None:
         self.buffer = buffer
         self.view = memoryview(buffer)
         self.addr = addr
@@ -34,6 +34,8 @@ class MemoryRegion:
         self.lkey = key
         self.rkey = key
         self.access = access
+        self.domain = domain  # the protection domain that it belongs to
+        self.is_known = True  # whether its keys are: what has begun under a key ends with it
 
     def covers(self, addr: int, length: int) -> bool:
         """Whether `length` bytes at `addr` lie wholly inside."""
@@ -45,40 +47,64 @@ class MemoryRegion:
         return self.view[start : start + length]
 
 
-class MemoryTable:
-    """The keys one NIC knows, and the virtual addresses it has given out."""
+class _Keys:
+    """What all protection domains of one NIC draw from."""
 
-    __slots__ = ("_next_addr", "_next_key", "_regions")
+    __slots__ = ("domains", "next_addr", "next_key", "regions")
 
     def __init__(self) -> None:
-        self._regions: dict[int, MemoryRegion] = {}
-        self._next_key = 0x1000
-        self._next_addr = 0x7F00_0000_0000
+        self.regions: dict[int, MemoryRegion] = {}
+        self.domains = 0
+        self.next_key = 0x1000
+        self.next_addr = 0x7F00_0000_0000
+
+
+class MemoryTable:
+    """The keys of one protection domain of a NIC; others' are as unknown as any number (IBTA vol. 1, 10.2.3)."""
+
+    __slots__ = ("_domain", "_keys")
+
+    def __init__(self, keys: _Keys | None = None, domain: int = 0) -> None:
+        self._keys = keys or _Keys()
+        self._domain = domain
+
+    @property
+    def _regions(self) -> dict[int, MemoryRegion]:
+        return self._keys.regions
+
+    def next_domain(self) -> MemoryTable:
+        """A further protection domain of the same NIC."""
+        self._keys.domains += 1
+        return MemoryTable(self._keys, self._keys.domains)
 
     def register(self, length: int, access: Access) -> MemoryRegion:
         """A region of `length` zero bytes. Raises VerbsError for a negative length."""
         if length < 0:
             raise VerbsError(f"a memory region of {length} bytes")
-        region = MemoryRegion(bytearray(length), self._next_addr, self._next_key, access)
-        self._regions[region.rkey] = region
-        self._next_key += 0x101
+        keys = self._keys
+        region = MemoryRegion(bytearray(length), keys.next_addr, keys.next_key, access, self._domain)
+        keys.regions[region.rkey] = region
+        keys.next_key += 0x101
         pages = -(-max(length, 1) // PAGE_BYTES) + 1  # a page between regions: an overrun meets no neighbour
-        self._next_addr += pages * PAGE_BYTES
+        keys.next_addr += pages * PAGE_BYTES
         return region
 
     def invalidate(self, key: int) -> None:
         """No longer know a key, as `ibv_dereg_mr` asks."""
-        self._regions.pop(key, None)
+        region = self._regions.get(key)
+        if region is not None and region.domain == self._domain:
+            region.is_known = False
+            del self._regions[key]
 
     def revoke(self, key: int) -> None:
         """The same, as a peer asks by a SEND with invalidate: only of a key that grants peers something."""
         region = self._regions.get(key)
         if region is not None and region.access & REMOTE:
-            del self._regions[key]
+            self.invalidate(key)
 
     def find(self, key: int, addr: int, length: int, access: Access) -> MemoryRegion | None:
         """The region of that key if the bytes lie in it and every right asked for is granted."""
         region = self._regions.get(key)
-        if region is None or region.access & access != access or not region.covers(addr, length):
+        if region is None or region.domain != self._domain:
             return None
-        return region
+        return region if region.access & access == access and region.covers(addr, length) else None

@@ -166,6 +166,9 @@ class Responder:
             refusal = self._begin(frame)
             if refusal:
                 return refusal
+        elif self._region is not None and not self._region.is_known:
+            self._region = None
+            return NAK_REMOTE_ACCESS_ERROR
         wrong_length = length != self._left_bytes if ends else length != self._mtu_bytes
         if wrong_length or length > self._mtu_bytes or (not ends and length >= self._left_bytes):
             self._region = None

@@ -182,6 +182,8 @@ class UcResponder(_Receiver):
 
     def _take_write(self, frame: Frame, place: int) -> bool:
         length = len(frame.payload)
+        if self._region is not None and not self._region.is_known:
+            return False
         if length != self._left_bytes if place & ENDS else length >= self._left_bytes:
             return False
         wqe = None

@@ -65,14 +65,15 @@ class PD:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.memory = context.nic.memory.next_domain()
 
     def reg_mr(self, length: int, access: Access = Access.LOCAL_WRITE) -> MemoryRegion:
         """`ibv_reg_mr` of `length` fresh zero bytes. Raises VerbsError for a negative length."""
-        return self.context.nic.memory.register(length, access)
+        return self.memory.register(length, access)
 
     def dereg_mr(self, region: MemoryRegion) -> None:
         """`ibv_dereg_mr`: its keys are known no longer."""
-        self.context.nic.memory.invalidate(region.rkey)
+        self.memory.invalidate(region.rkey)
 
     def create_ah(self, address: Address, priority: int | None = None) -> AH:
         """`ibv_create_ah`."""
@@ -123,7 +124,7 @@ class PD:
         return Scatter([self._piece(place, Access.LOCAL_WRITE) for place in places])
 
     def _piece(self, place: SGE, access: Access) -> memoryview:
-        region = self.context.nic.memory.find(place.lkey, place.addr, place.length, access)
+        region = self.memory.find(place.lkey, place.addr, place.length, access)
         if region is None:
             raise VerbsError(f"lkey {place.lkey:#x} does not cover {place.length} bytes at {place.addr:#x}")
         return region.slice(place.addr, place.length)

@@ -10,6 +10,7 @@ from emu.devices.nic import Nic
 from emu.engine import Engine
 from emu.frame import Envelope
 from emu.taps import Taps
+from emu.transport.memory import MemoryTable
 from emu.transport.received import ResponderConfig
 from emu.transport.requester_config import RequesterConfig
 from emu.transport.work import Payload, Scatter
@@ -41,5 +42,7 @@ class Domain(Protocol):
 
     @property
     def context(self) -> Device: ...
+    @property
+    def memory(self) -> MemoryTable: ...
     def gather(self, places: Sequence[SGE]) -> Payload: ...
     def scatter(self, places: Sequence[SGE]) -> Scatter: ...

@@ -196,7 +196,7 @@ class QP:
 
     def _responder(self) -> ReceiveSide:
         context, attr = self.pd.context, self.attr
-        memory, mtu_bytes = context.nic.memory, attr.path_mtu_bytes or context.responder.path_mtu_bytes
+        memory, mtu_bytes = self.pd.memory, attr.path_mtu_bytes or context.responder.path_mtu_bytes
         if self.qp_type is QPType.UC:
             return UcResponder(memory, mtu_bytes, self._receives, attr.rq_psn)
         if self.qp_type is QPType.UD:

@@ -6,9 +6,13 @@ import random
 
 from emu import opcodes
 from emu.frame import Frame
-from emu.transport.answer import AtomicAnswer
+from emu.transport.answer import AtomicAnswer, ReadAnswer
 from emu.transport.memory import Access, MemoryRegion
+from emu.verbs import WcStatus, WROpcode
 from tests.fuzz.machines import DEPTH, Machines
+from tests.verbs.ends import ALL, Ends
+
+MASK = 0xFFFFFF
 
 
 def machines() -> Machines:
@@ -63,3 +67,38 @@ def test_atomics_beyond_the_depth_are_refused() -> None:
     assert isinstance(answers[-1], tuple)
     assert answers[-1][1] == 0x61
     assert int.from_bytes(found.store.atomic.buffer[:8], "little") != 0
+
+
+def test_a_write_goes_on_no_longer_than_its_key_is_known() -> None:
+    found = Machines(random.Random(1), 256)
+    region = found.store.writable
+    reth = (region.addr, region.rkey, 600)
+    found.rc.on_request(Frame(found.envelope, opcodes.WRITE_FIRST, found.rc._expected & MASK, bytes(256), reth=reth))
+    found.memory.invalidate(region.rkey)
+    before = bytes(region.buffer)
+    more = Frame(found.envelope, opcodes.WRITE_MIDDLE, found.rc._expected & MASK, b"\xee" * 256)
+    answer = found.rc.on_request(more)
+    assert region.buffer == before
+    assert isinstance(answer, tuple)
+    assert answer[1] == 0x62
+
+
+def test_a_read_that_is_owed_reads_no_memory_whose_key_is_gone() -> None:
+    found = Machines(random.Random(1), 256)
+    region = found.store.readable
+    reth = (region.addr, region.rkey, 600)
+    ask = Frame(found.envelope, opcodes.READ_REQUEST, found.rc._expected & MASK, b"", reth=reth)
+    answer = found.rc.on_request(ask)
+    assert isinstance(answer, ReadAnswer)
+    found.memory.invalidate(region.rkey)
+    frame = answer.next_frame(found.envelope)
+    assert (frame.opcode, frame.payload, answer.is_done) == (opcodes.ACKNOWLEDGE, b"", True)
+
+
+def test_a_key_of_another_protection_domain_is_refused() -> None:
+    ends = Ends()
+    other = ends.there.context.alloc_pd().reg_mr(64, ALL)
+    ends.post(WROpcode.RDMA_WRITE, 8, remote_addr=other.addr, rkey=other.rkey)
+    ends.run()
+    assert ends.here.cq.poll_cq()[0].status is WcStatus.REM_ACCESS_ERR
+    assert not any(other.buffer)

@@ -52,7 +52,7 @@ class Host:
         context.config = replace(context.config, window_packets=WINDOW, end_to_end_credits=numbers.random() < 0.5)
         self.context = context
         self.pd = context.alloc_pd()
-        self.store = Store(context.nic.memory, numbers)
+        self.store = Store(self.pd.memory, numbers)
         self.cq: CQ = context.create_cq(1 << 16)
         self.recv_cq: CQ = context.create_cq(1 << 16)
         self.srq = self.pd.create_srq(RECEIVES)

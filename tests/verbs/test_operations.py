@@ -74,7 +74,7 @@ def test_every_size_arrives(qp_type: QPType, operation: WROpcode, mtu: int, prof
             assert (each.opcode is WcOpcode.RECV_RDMA_WITH_IMM) == (operation is WROpcode.RDMA_WRITE_WITH_IMM)
             assert bool(each.wc_flags & WcFlags.WITH_IMM) == (each.imm_data == 0xFFFF_FFFE)
             assert bool(each.wc_flags & WcFlags.WITH_INV) == (each.invalidated_rkey == spare.rkey)
-        gone = there.context.nic.memory.find(spare.rkey, spare.addr, 1, type(ends.here.mr.access)(0)) is None
+        gone = there.pd.memory.find(spare.rkey, spare.addr, 1, type(ends.here.mr.access)(0)) is None
         assert gone == (operation is WROpcode.SEND_WITH_INV)
         packets = max(1, -(-size // mtu))
         data = [frame for frame in frames if len(frame.payload) or frame.opcode not in (opcodes.ACKNOWLEDGE,)]
