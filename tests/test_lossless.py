@@ -113,7 +113,7 @@ def test_marking_and_the_watchdog() -> None:
     curve = lossless.ecn_config(pfc("ecn={kmin: 10KB, kmax: 20KB, pmax: 50%}").fabric)
     assert curve is not None
     assert (curve.kmin_bytes, curve.kmax_bytes, curve.pmax) == (10_000, 20_000, Fraction(1, 2))
-    assert lossless.ecn_config(pfc("ecn=none").fabric) is None
+    assert lossless.ecn_config(pfc("ecn=none", "congestion_control=none").fabric) is None
     assert lossless.watchdog_config(pfc().fabric) is None
     watchdog = lossless.watchdog_config(pfc("watchdog={detection: 1ms, restoration: 2ms, action: forward}").fabric)
     assert watchdog is not None
