@@ -16,6 +16,7 @@ from emu.errors import ScenarioError
 from emu.frame import Envelope
 from emu.framing.native import NativeFraming
 from emu.framing.roce import RoceFraming
+from emu.host.host import Host
 from emu.scenario.model import Scenario
 from emu.subnet import Subnet, Table, single_path
 from emu.taps import Taps
@@ -49,6 +50,7 @@ class Fabric:
         self.switches: dict[str, Switch] = {}
         self.links: dict[str, tuple[Link, Port]] = {}  # by name of the direction
         self.contexts: dict[str, Context] = {}
+        self.hosts: dict[str, Host] = {}  # where work requests come to the NICs by PCIe
         self.wires: list[Wire] = []
         self._engine, self._scenario, self._taps = engine, scenario, taps
         self._framing = framing_of(scenario)
@@ -65,6 +67,8 @@ class Fabric:
             self._framing.prepare()
         for link in self.topology.links:
             self._join(link, wires(link, self._framing) if wires is not None else (None, None))
+        for host in self.hosts.values():
+            host.tree.join()
         for name, table in self.tables.items():
             self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in table.items()})
 
@@ -122,6 +126,9 @@ class Fabric:
                 cost=self.attachments.cost,
                 congestion=self.attachments.congestion(link.rate_bps),
             )
+            if self._scenario.host.path != "none":
+                self.hosts[name] = Host(self._engine, self.nics[name], self._scenario.host, self._taps)
+                self.nics[name].host = self.hosts[name]
             self.contexts[name] = Context(self._engine, self.nics[name], self._envelopes, config, self._taps)
 
     def _access_links(self) -> dict[str, Link]:

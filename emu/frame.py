@@ -92,6 +92,7 @@ class Message:
         "retransmitted",
         "size_bytes",
         "status",
+        "steps",
     )
 
     def __init__(self, flow: Any, number: int, size_bytes: int, posted_ps: int) -> None:
@@ -108,6 +109,7 @@ class Message:
         self.hops: list[Any] = []  # what each egress on the way remembers of this message: devices/port.py
         self.retransmitted = 0  # frames sent again
         self.status = ""  # a completion status, once there is one
+        self.steps: list[int] | None = None  # what its host part is made of, in picoseconds: emu/host/queue.py
 
 
 class Frame:

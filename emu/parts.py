@@ -1,4 +1,4 @@
-"""Where the time of a message went: seven sums of picoseconds side by side in one integer.
+"""Where the time of a message went: eight sums of picoseconds side by side in one integer.
 
 Frames carry one of these over every hop. As one integer, several sums grow by one addition; as a tuple they would
 have to be taken apart and put together again, a million times a second.
@@ -6,9 +6,18 @@ have to be taken apart and put together again, a million times a second.
 
 from __future__ import annotations
 
-PARTS = ("nic", "serialization", "propagation", "switching", "queueing", "control_frame_wait", "flow_control_wait")
+PARTS = (
+    "nic",
+    "serialization",
+    "propagation",
+    "switching",
+    "queueing",
+    "control_frame_wait",
+    "flow_control_wait",
+    "host",
+)
 FIELD_BITS = 64  # a sum fits: the longest run allowed is 10^18 ps
-NIC, SERIALIZATION, PROPAGATION, SWITCHING, QUEUEING, CONTROL, FLOW_CONTROL = (
+NIC, SERIALIZATION, PROPAGATION, SWITCHING, QUEUEING, CONTROL, FLOW_CONTROL, HOST = (
     place * FIELD_BITS for place in range(len(PARTS))
 )
 """How far a part's picoseconds are shifted to the left."""

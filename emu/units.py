@@ -24,12 +24,14 @@ SIZE_UNITS = {
     "GiB": 2**30,
 }
 RATE_UNITS = {"bps": 1, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
+MESSAGE_RATE_UNITS = {"/s": 1, "K/s": 10**3, "M/s": 10**6}
 LENGTH_UNITS = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}
 
 TIME_LIMIT_PS = 1_000_000 * SECOND  # eleven days: past any run, and far inside 64 bits
 SIZE_LIMIT_BYTES = 2**40
 RATE_LIMIT_BPS = 10**14
 LENGTH_LIMIT_MM = 10**10
+MESSAGE_RATE_LIMIT = 10**12
 TEXT_LIMIT = 100  # characters of a quantity
 
 _NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*([A-Za-z%/]*)")
@@ -51,6 +53,14 @@ def parse_rate_bps(text: object) -> int:
     if rate_bps == 0:
         raise ScenarioError(f"{text!r}: a rate of zero carries nothing; write one above zero, like 400Gbps")
     return rate_bps
+
+
+def parse_message_rate(text: object) -> int:
+    """Messages a second of `215M/s`; never zero. Raises ScenarioError."""
+    rate = _parse(text, MESSAGE_RATE_UNITS, "a message rate", "215M/s", MESSAGE_RATE_LIMIT)
+    if rate == 0:
+        raise ScenarioError(f"{text!r}: a rate of zero sends nothing; write one above zero, like 215M/s")
+    return rate
 
 
 def parse_length_mm(text: object) -> int:

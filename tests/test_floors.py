@@ -17,12 +17,12 @@ FLOORS: dict[int, str] = {
     9: "emu.harness emu.lab.live emu.course",
     8: "emu.run",
     7: "emu.fabric traffic.workloads emu.report",
-    6: "emu.verbs emu.measure emu.lab emu.attachment",
+    6: "emu.verbs emu.measure emu.lab emu.attachment emu.host",
     5: "emu.devices",
     4: "emu.devices.ingress emu.devices.lane emu.devices.line emu.devices.passage emu.devices.port emu.devices.egress"
     " emu.subnet emu.deadlock emu.lossless topologies",
     3: "emu.transport emu.wire emu.capture",
-    2: "emu.linklayer emu.congestion emu.framing emu.scenario",
+    2: "emu.linklayer emu.congestion emu.framing emu.scenario emu.pcie emu.mlx5",
     1: "emu.engine emu.background emu.taps traffic.layers",
     0: "emu.units emu.errors emu.parts emu.crc emu.opcodes emu.topology emu.frame emu.addresses traffic",
 }

@@ -174,7 +174,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> None:
-    data = [*ROOT.glob("emu/profiles/*.yaml"), *ROOT.glob("traffic/scenarios/*.yaml")]
+    kinds = ("emu/profiles/*.yaml", "emu/wireshark/*.lua", "traffic/scenarios/*.yaml")
+    data = [path for kind in kinds for path in ROOT.glob(kind)]
     wanted = {str(path.relative_to(ROOT)) for path in [*python_files(*PACKAGES), *data]}
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == wanted
 

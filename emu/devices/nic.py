@@ -10,6 +10,7 @@ from emu import opcodes
 from emu.addresses import Address
 from emu.congestion.notification import NotificationPoint
 from emu.devices.egress import Arbiter, wire_bytes_of
+from emu.devices.host_side import HostSide
 from emu.devices.pauses import LinkPauses
 from emu.devices.pull import PullPort
 from emu.devices.queue_pair import QueuePairState, RateMaker
@@ -56,6 +57,7 @@ class Nic:
         "_transmit",
         "address",
         "dropped",
+        "host",
         "memory",
         "name",
         "notices_taken",
@@ -90,6 +92,7 @@ class Nic:
         self.address = address
         self.timing = timing
         self.memory = MemoryTable()
+        self.host: HostSide | None = None  # None: fixed legs stand for it
         self.queue_pairs: dict[int, QueuePairState] = {}
         self.received = 0
         self.received_bytes = 0
@@ -114,6 +117,8 @@ class Nic:
         """Take a queue pair: from now on its frames are taken in, and what it posts is sent."""
         state.timer = Timer(self._engine, lambda: self._timed_out(state))
         self.queue_pairs[qp_num] = state
+        if self.host is not None and state.memory is not None:
+            self.host.attach(qp_num, state)
 
     def detach(self, qp_num: int) -> None:
         """Forget a queue pair: its frames are dropped from now on."""
@@ -129,7 +134,39 @@ class Nic:
         """A work request was posted now; its frames may leave when the post leg has passed."""
         if state.rate is None and self._congestion is not None:
             state.rate = self._congestion.make_rate()
-        self._engine.at(self._engine.now_ps + self.timing.post_ps, self._posted, (state, wqe))
+        if self.host is not None and state.memory is not None:
+            self.host.post(state, wqe)
+        else:
+            self._engine.at(self._engine.now_ps + self.timing.post_ps, self._posted, (state, wqe))
+
+    def start(self, state: QueuePairState, wqe: SendWqe, parts: int) -> None:
+        """The work request's frames may leave from now on; where its age so far comes from: emu/parts.py."""
+        if state.requester.failed:
+            self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
+            return
+        wqe.message.hops = [self.port.begin(parts, self._transmit.lanes[state.envelope.lane])]
+        state.requester.post(wqe)
+        self._transmit.offer(state)
+
+    def resume(self, state: QueuePairState) -> int:
+        """More bytes of a work request are here; for how long, in picoseconds, the port was idle for want of them."""
+        state.requester.look_again()
+        idle_ps = self._transmit.starved_ps(state)
+        self._transmit.offer(state)
+        return idle_ps
+
+    def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
+        """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""
+        self._finish(state, [(wqe, status)])
+        self._break(state)
+
+    def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
+        """What the answer brings is here, so it may leave."""
+        self._transmit.owe(state, answer, self.timing.ack_turnaround_ps)
+
+    def deliver(self, message: Message) -> None:
+        """The message's data is visible now; its parts are complete."""
+        self._delivered(message)
 
     def storm(self, priority: int, duration_ps: int) -> None:
         """Pause the peer's priority from now on, for so long, as a broken NIC does.
@@ -146,13 +183,7 @@ class Nic:
 
     def _posted(self, posted: tuple[QueuePairState, SendWqe]) -> None:
         state, wqe = posted
-        if state.requester.failed:
-            self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
-            return
-        post_ps = self._engine.now_ps - wqe.message.posted_ps
-        wqe.message.hops = [self.port.begin(post_ps << NIC, self._transmit.lanes[state.envelope.lane])]
-        state.requester.post(wqe)
-        self._transmit.offer(state)
+        self.start(state, wqe, (self._engine.now_ps - wqe.message.posted_ps) << NIC)
 
     def receive(self, frame: Frame) -> None:
         """A frame comes out of the receive pipeline; its last bit entered `receive_ps` ago."""
@@ -176,14 +207,18 @@ class Nic:
     def _take_request(self, state: QueuePairState, frame: Frame) -> None:
         engine, timing, responder = self._engine, self.timing, state.responder
         answer = responder.on_request(frame)
+        host = self.host if state.memory is not None else None
         if answer is not None:
-            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
+            fetches = host is not None and not isinstance(answer, tuple)
+            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._fetch if fetches else self._owe, (state, answer))
         notifier, headers = self.notifier, state.notice_envelope
         if frame.fecn and notifier is not None and headers is not None:
             answers = notifier.on_marked(frame.envelope.destination_qp, engine.now_ps)
             if answers:
                 engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, headers)
-        if responder.message_done and frame.message is not None:
+        if host is not None:
+            host.land(responder.landed_addr, frame, ends=responder.message_done)
+        elif responder.message_done and frame.message is not None:
             self._arrived(frame.message, frame)
         if responder.completions:
             self._received(state, responder.completions)
@@ -194,7 +229,10 @@ class Nic:
     def _take_response(self, state: QueuePairState, frame: Frame) -> None:
         done = state.requester.on_response(frame, self._engine.now_ps)
         wqe = state.requester.fetched
-        if wqe is not None and wqe.message is frame.message:
+        ends = wqe is not None and wqe.message is frame.message
+        if self.host is not None and state.memory is not None:
+            self.host.land(state.requester.landed_addr, frame, ends=ends)
+        elif ends and wqe is not None:
             self._arrived(wqe.message, frame)
         self._take_answer(state, done)
 
@@ -207,6 +245,9 @@ class Nic:
         engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
 
     def _received(self, state: QueuePairState, receives: list[Received]) -> None:
+        if self.host is not None and state.memory is not None:
+            self.host.received(state, receives)
+            return
         when_ps = self._engine.now_ps + self.timing.delivery_ps
         for received in receives:
             self._engine.at(when_ps, state.receive, received)
@@ -259,7 +300,15 @@ class Nic:
         self._arm(state)
         self._take_answer(state, done)
 
+    def _fetch(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
+        state, answer = owed
+        if self.host is not None and not isinstance(answer, tuple):
+            self.host.fetch(state, answer)
+
     def _finish(self, state: QueuePairState, done: list[Completion]) -> None:
+        if self.host is not None and state.memory is not None:
+            self.host.finished(state, done)
+            return
         when_ps = self._engine.now_ps + self.timing.cqe_ps
         for completion in done:
             self._engine.at(when_ps, state.complete, completion)

@@ -11,6 +11,7 @@ from emu.congestion.base import RateControl
 from emu.engine import Timer
 from emu.frame import Envelope, Frame
 from emu.transport.answer import AnyAnswer
+from emu.transport.memory import MemoryTable
 from emu.transport.received import Received
 from emu.transport.requester import Completion
 from emu.transport.work import SendWqe
@@ -19,13 +20,20 @@ RateMaker = Callable[[], RateControl]
 
 
 class SendSide(Protocol):
-    """A requester of any transport. `finished`: what sending itself has finished; `fetched`: what has come back."""
+    """A requester of any transport. `finished`: what sending itself has finished; `fetched`: what has come back.
+
+    `landed_addr`: where the payload of the last response went; -1: nowhere.
+    """
 
     deadline_ps: int
     failed: bool
     fetched: SendWqe | None
+    is_starved: bool
+    landed_addr: int
 
     finished: list[Completion]
+
+    def look_again(self) -> None: ...
 
     def post(self, wqe: SendWqe) -> None: ...
     def can_send(self) -> bool: ...
@@ -41,6 +49,7 @@ class ReceiveSide(Protocol):
 
     completions: list[Received]
     failed: bool
+    landed_addr: int
     message_done: bool
     received_bytes: int
 
@@ -58,6 +67,8 @@ class QueuePairState:
         "envelope",
         "is_answering",
         "is_broken",
+        "memory",
+        "mtu_bytes",
         "notice_envelope",
         "on_broken",
         "pacer",
@@ -66,6 +77,7 @@ class QueuePairState:
         "receive",
         "requester",
         "responder",
+        "starved_ps",
         "timer",
         "transport",
     )
@@ -95,4 +107,7 @@ class QueuePairState:
         self.timer: Timer | None = None
         self.notice_envelope: Envelope | None = None  # of the CNPs it answers marked frames with
         self.rate: RateControl | None = None  # None: it sends at line rate
+        self.memory: MemoryTable | None = None  # its protection domain's; None: no program posts to it
+        self.mtu_bytes = 0
+        self.starved_ps = (-1, 0)  # since when the wire has waited for its bytes, and what that had carried by then
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending

@@ -102,6 +102,14 @@ class Transmit:
             state.queued = True
             self._line_up(state)
 
+    def starved_ps(self, state: QueuePairState) -> int:
+        """For how long the wire was idle since the queue pair had nothing for it but bytes still on their way."""
+        since_ps, carried_ps = state.starved_ps
+        if since_ps < 0:
+            return 0
+        state.starved_ps = (-1, 0)
+        return self._engine.now_ps - since_ps - (self.port.elapsed_ps() - carried_ps)
+
     def rate_changed(self, state: QueuePairState) -> None:
         """A notification was taken: who waits for its pacing waits for another time."""
         if state.pacer is not None and state.pacer.running:
@@ -193,6 +201,8 @@ class Transmit:
             requester = state.requester
             if not requester.can_send():
                 ready.popleft().queued = False
+                if requester.is_starved:
+                    state.starved_ps = (now_ps, self.port.elapsed_ps())
                 continue
             if state.rate is not None and state.rate.next_start_ps(now_ps) > now_ps:
                 ready.popleft()

@@ -62,7 +62,8 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
     total = dict(zip(PARTS, measurement.parts_ps, strict=True))
     control_ps = total.pop("control_frame_wait")
     total["queueing"] += control_ps
-    total = {"host": 0, **total, "total": sum(total.values())}
+    whole_ps = sum(total.values())
+    total = {"host": total.pop("host"), **total, "total": whole_ps}
     count = max(measurement.delivered, 1)
     return {
         "breakdown_ns": {name: value / count / NS for name, value in total.items()},

@@ -11,6 +11,7 @@ from emu.scenario import builtin
 from emu.scenario.check import Place, dotted, one_line, validate
 from emu.scenario.document import Document, parse_document, parse_value, read_file
 from emu.scenario.field import nearest, show
+from emu.scenario.host import FRONT_END_KEYS, PATH_SECTIONS
 from emu.scenario.model import Incast, PauseStorm, Scenario, Traffic, Victim
 from emu.scenario.origin import Origin
 from emu.scenario.profile import SECTIONS, Profile, is_path, load_profile, profile_names, value_text
@@ -169,11 +170,19 @@ def _absolute(path: Path) -> str:
 
 def _fill(given: dict[str, Any], profile: Profile) -> None:
     """Add the profile's values where the scenario gives none, and to a group those that it does not change."""
+    host = given.get("host")
+    has_path = isinstance(host, dict) and host.get("path", "none") != "none"
+    if has_path and isinstance(host, dict) and isinstance(host.get("pcie"), str):
+        host["pcie"] = {"wire": host["pcie"]}  # `pcie: veth` says which wire
     for section in SECTIONS:
+        if not has_path and section[0] == "host" and section[-1] in PATH_SECTIONS:
+            continue
         part: Any = given
         for step in section:
             part = part.setdefault(step, {}) if isinstance(part, dict) else None
         for key, value in profile.values(section).items() if isinstance(part, dict) else ():
+            if not has_path and key in FRONT_END_KEYS:
+                continue
             if key not in part:
                 part[key] = _copy(value)
             elif isinstance(part[key], dict) and isinstance(value, Mapping):
@@ -203,7 +212,9 @@ def _provenance(scenario: Scenario, profile: Profile) -> dict[str, Provenance]:
     for place, (entry, usual) in profile.resolved().items():
         value: Any = resolved
         for step in place:
-            value = value[step]
+            value = value.get(step) if value is not None else None
+        if value is None:
+            continue  # of a way to the NIC that this scenario does not have
         path = ".".join(map(str, place))
         same = value == usual
         found[path] = Provenance(

@@ -14,12 +14,20 @@ from emu.scenario.document import Document, parse_document, read_file
 from emu.scenario.fabric_values import FabricValues
 from emu.scenario.field import Model, Name, Text, choice, nearest, show
 from emu.scenario.host import Nic
+from emu.scenario.host_path import Cpu, Gpu, PcieValues, Queues
 from emu.scenario.provenance import PROFILE_KINDS, Kind, Provenance
 
 _FOLDER = files("emu") / "profiles"
 SUFFIXES = (".yaml", ".yml")
 EXTENDS_LIMIT = 8
-SECTIONS: Mapping[Place, type[Model]] = {("fabric",): FabricValues, ("host", "nic"): Nic}
+SECTIONS: Mapping[Place, type[Model]] = {
+    ("fabric",): FabricValues,
+    ("host", "nic"): Nic,
+    ("host", "pcie"): PcieValues,
+    ("host", "gpu"): Gpu,
+    ("host", "cpu"): Cpu,
+    ("host", "queues"): Queues,
+}
 
 
 class Entry(Model):
@@ -34,6 +42,10 @@ class HostEntries(Model):
     """The host's parameters of a profile file."""
 
     nic: dict[str, Entry] = {}
+    pcie: dict[str, Entry] = {}
+    gpu: dict[str, Entry] = {}
+    cpu: dict[str, Entry] = {}
+    queues: dict[str, Entry] = {}
 
 
 class ProfileFile(Model):
@@ -118,8 +130,9 @@ def _load(name: str, beside: Path, chain: tuple[str, ...]) -> Profile:
 def _entries(written: ProfileFile) -> Iterator[tuple[Place, Entry]]:
     for key, entry in written.fabric.items():
         yield ("fabric", key), entry
-    for key, entry in written.host.nic.items():
-        yield ("host", "nic", key), entry
+    for section in HostEntries.model_fields:
+        for key, entry in getattr(written.host, section).items():
+            yield ("host", section, key), entry
 
 
 def _check(profile: Profile, section: Place, model: type[Model], document: Document) -> None:

@@ -15,7 +15,7 @@ Answer = tuple[int, int, int]
 class ReadAnswer:
     """The responses to one READ request, made one by one as they can leave: the bytes are those of that moment."""
 
-    __slots__ = ("_addr", "_mtu_bytes", "_region", "age", "length", "msn", "psn", "sent", "syndrome")
+    __slots__ = ("_mtu_bytes", "_region", "addr", "age", "length", "msn", "psn", "sent", "syndrome")
 
     def __init__(
         self, psn: int, syndrome: int, msn: int, region: MemoryRegion, addr: int, length: int, mtu_bytes: int
@@ -27,7 +27,7 @@ class ReadAnswer:
         self.sent = 0
         self.age: Frame | None = None  # the request's frame, which knows how old the message is
         self._region = region
-        self._addr = addr
+        self.addr = addr
         self._mtu_bytes = mtu_bytes
 
     @property
@@ -48,7 +48,7 @@ class ReadAnswer:
             return acknowledge(envelope, (self.psn + place & PSN_MASK, NAK_REMOTE_ACCESS_ERROR, self.msn))
         start = place * self._mtu_bytes
         size = min(self._mtu_bytes, self.length - start)
-        payload = bytes(self._region.slice(self._addr + start, size))
+        payload = bytes(self._region.slice(self.addr + start, size))
         if last == 0:
             opcode = opcodes.READ_RESPONSE_ONLY
         elif place == 0:
@@ -66,13 +66,14 @@ class ReadAnswer:
 class AtomicAnswer:
     """What was in memory before an atomic acted on it."""
 
-    __slots__ = ("age", "is_done", "msn", "original", "psn", "syndrome")
+    __slots__ = ("addr", "age", "is_done", "msn", "original", "psn", "syndrome")
 
-    def __init__(self, psn: int, syndrome: int, msn: int, original: int) -> None:
+    def __init__(self, psn: int, syndrome: int, msn: int, original: int, addr: int = -1) -> None:
         self.psn = psn
         self.syndrome = syndrome
         self.msn = msn
         self.original = original
+        self.addr = addr  # of the eight bytes
         self.is_done = False  # whether its one frame was made
         self.age: Frame | None = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from enum import IntFlag
 
 from emu.errors import VerbsError
@@ -47,13 +49,19 @@ class MemoryRegion:
         return self.view[start : start + length]
 
 
+def _addr_of(region: MemoryRegion) -> int:
+    return region.addr
+
+
 class _Keys:
     """What all protection domains of one NIC draw from."""
 
-    __slots__ = ("domains", "next_addr", "next_key", "regions")
+    __slots__ = ("domains", "next_addr", "next_key", "on_register", "order", "regions")
 
     def __init__(self) -> None:
         self.regions: dict[int, MemoryRegion] = {}
+        self.order: list[MemoryRegion] = []  # all there ever were, by address
+        self.on_register: Callable[[MemoryRegion], object] | None = None
         self.domains = 0
         self.next_key = 0x1000
         self.next_addr = 0x7F00_0000_0000
@@ -84,10 +92,31 @@ class MemoryTable:
         keys = self._keys
         region = MemoryRegion(bytearray(length), keys.next_addr, keys.next_key, access, self._domain)
         keys.regions[region.rkey] = region
+        keys.order.append(region)
+        if keys.on_register is not None:
+            keys.on_register(region)
         keys.next_key += 0x101
         pages = -(-max(length, 1) // PAGE_BYTES) + 1  # a page between regions: an overrun meets no neighbour
         keys.next_addr += pages * PAGE_BYTES
         return region
+
+    def adopt(self, buffer: bytearray, addr: int, access: Access) -> MemoryRegion:
+        """A region of memory that lies elsewhere than where regions usually do."""
+        keys = self._keys
+        region = MemoryRegion(buffer, addr, keys.next_key, access, self._domain)
+        keys.regions[region.rkey] = region
+        keys.next_key += 0x101
+        return region
+
+    def at(self, addr: int, length: int) -> MemoryRegion | None:
+        """The region that those bytes lie in, whoever's it is."""
+        order = self._keys.order
+        place = bisect_right(order, addr, key=_addr_of) - 1
+        return order[place] if place >= 0 and order[place].covers(addr, length) else None
+
+    def watch(self, on_register: Callable[[MemoryRegion], object]) -> None:
+        """Tell of each region that is registered with this NIC from now on."""
+        self._keys.on_register = on_register
 
     def invalidate(self, key: int) -> None:
         """No longer know a key, as `ibv_dereg_mr` asks."""

@@ -31,7 +31,7 @@ RNR_RETRY_ENDLESS = 7
 class Requester(SendQueue):
     """A send queue that heeds answers, and their absence."""
 
-    __slots__ = ("_implied", "_rnr_left", "_tries_left", "fetched")
+    __slots__ = ("_implied", "_rnr_left", "_tries_left", "fetched", "landed_addr")
 
     finished: list[Completion] = []  # noqa: RUF012 - nothing is finished by sending it: empty for ever
 
@@ -40,6 +40,7 @@ class Requester(SendQueue):
         self._tries_left = config.retry_cnt
         self._rnr_left = config.rnr_retry
         self._implied = False  # a gap in what came back has made us send again already
+        self.landed_addr = -1  # where the payload of the last response went; -1: nowhere
         self.fetched: SendWqe | None = None  # whose last response the last one taken was
 
     def on_acknowledge(self, frame: Frame, now_ps: int) -> list[Completion]:
@@ -68,7 +69,7 @@ class Requester(SendQueue):
 
     def on_response(self, frame: Frame, now_ps: int) -> list[Completion]:
         """Take a READ response or an atomic's answer; returns the work requests it finishes, in order."""
-        self.fetched = None
+        self.fetched, self.landed_addr = None, -1
         if self.failed or not self._fetches:
             return []
         wqe = self._fetches[0]
@@ -106,12 +107,14 @@ class Requester(SendQueue):
             if frame.opcode != opcodes.ATOMIC_ACKNOWLEDGE or not frame.extension:
                 return False
             wqe.sink.write(0, frame.extension[0].to_bytes(8, "little"))
+            self.landed_addr = wqe.sink.addr
             return True
         start = wqe.received * self._mtu_bytes
         wanted = min(self._mtu_bytes, wqe.size_bytes - start)
         if frame.opcode == opcodes.ATOMIC_ACKNOWLEDGE or len(frame.payload) != wanted:
             return False
         wqe.sink.write(start, frame.payload)
+        self.landed_addr = wqe.sink.addr + start
         return True
 
     def _up_to(self, acked: int, now_ps: int) -> list[Completion]:

@@ -6,9 +6,9 @@ answered again and not done again, keys, bounds and rights checked before any by
 
 from __future__ import annotations
 
-from emu import opcodes
 from emu.frame import Frame
 from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, Owed, ReadAnswer, acknowledge, merge
+from emu.transport.atomic import act
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
 from emu.transport.place import ATOMIC, ENDS, HAS_IMMEDIATE, INVALIDATES, PLACE, READ, SENDS, STARTS
 from emu.transport.psn import PSN_MASK, expand
@@ -30,7 +30,6 @@ from emu.transport.work import ATOMIC_BYTES, RecvWqe
 __all__ = ["Answer", "AnyAnswer", "Received", "Responder", "ResponderConfig", "acknowledge", "merge"]
 
 MSN_MASK = 0xFFFFFF
-WORD = 1 << 64
 
 
 class Responder:
@@ -54,6 +53,7 @@ class Responder:
         "_replay",
         "completions",
         "failed",
+        "landed_addr",
         "message_done",
         "received_bytes",
     )
@@ -83,11 +83,12 @@ class Responder:
         self.completions: list[Received] = []  # receives used since the caller last took them
         self.failed = False
         self.message_done = False
+        self.landed_addr = -1  # where the last frame's payload went; -1: nowhere
         self.received_bytes = 0  # of payload, taken in order
 
     def on_request(self, frame: Frame) -> AnyAnswer | None:
         """Take a request frame; returns the answer owed for it, if any."""
-        self.message_done = False
+        self.message_done, self.landed_addr = False, -1
         if self.failed:
             return None
         psn = self._expected & PSN_MASK
@@ -179,6 +180,7 @@ class Responder:
             return RNR_NAK | self._config.min_rnr_timer
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = payload
+            self.landed_addr = self._addr
         self._addr += length
         self._left_bytes -= length
         if ends:
@@ -225,6 +227,7 @@ class Responder:
             self.completions.append(Received(wqe, status, 0))
             return NAK_INVALID_REQUEST
         wqe.sink.write(self._filled, payload)
+        self.landed_addr = wqe.sink.addr + self._filled
         self._filled += length
         if place & ENDS:
             self._receive = None
@@ -278,15 +281,10 @@ class Responder:
         region = self._memory.find(rkey, addr, ATOMIC_BYTES, Access.REMOTE_ATOMIC)
         if region is None:
             return self._refuse(psn, NAK_REMOTE_ACCESS_ERROR)
-        place = region.slice(addr, ATOMIC_BYTES)
-        original = int.from_bytes(place, "little")
-        if frame.opcode & opcodes.OPERATION_MASK == opcodes.FETCH_ADD:
-            place[:] = ((original + swap_or_add) % WORD).to_bytes(ATOMIC_BYTES, "little")
-        elif original == compare:
-            place[:] = swap_or_add.to_bytes(ATOMIC_BYTES, "little")
+        original = act(region.slice(addr, ATOMIC_BYTES), frame.opcode, swap_or_add, compare)
         self._nak_sent = False
         self._msn = (self._msn + 1) & MSN_MASK
-        answer = AtomicAnswer(psn, self._credits(), self._msn, original)
+        answer = AtomicAnswer(psn, self._credits(), self._msn, original, addr)
         answer.age = frame
         self._owed.add(answer)
         self._replay.atomic(self._expected, answer)

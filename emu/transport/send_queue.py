@@ -41,6 +41,7 @@ class SendQueue:
         "_write_index",
         "deadline_ps",
         "failed",
+        "is_starved",
     )
 
     def __init__(self, envelope: Envelope, config: RequesterConfig, first_psn: int = 0) -> None:
@@ -62,6 +63,11 @@ class SendQueue:
         self._limit = -1  # up to which the peer has receives for them, as far as it said; -1: for all
         self.deadline_ps = -1
         self.failed = False
+        self.is_starved = False  # held for bytes that are still on their way to the NIC
+
+    def look_again(self) -> None:
+        """More of a work request's bytes are here."""
+        self._look_ahead()
 
     def post(self, wqe: SendWqe) -> None:
         """Queue a work request behind all others."""
@@ -110,6 +116,8 @@ class SendQueue:
         if after == wqe.first + wqe.packets:
             self._write_index += 1
             self._look_ahead()
+        elif wqe.available >= 0:
+            self._look_ahead()
         if self.deadline_ps < 0:
             self._restart_timer(now_ps)
         return frame
@@ -156,11 +164,16 @@ class SendQueue:
 
     def _look_ahead(self) -> None:
         """Whether the WQE that comes next may not begin yet. What was sent before may always be sent again."""
-        self._held = False
+        self._held = self.is_starved = False
         if self._write_index >= len(self._wqes):
             return
         wqe = self._wqes[self._write_index]
-        if not wqe.special or wqe.first < self._highest:
+        if not wqe.special:
+            return
+        if wqe.available >= 0:
+            end = min((max(self._next, wqe.first) - wqe.first + 1) * self._mtu_bytes, wqe.size_bytes)
+            self._held = self.is_starved = wqe.available < end
+        if wqe.first < self._highest or self._held:
             return
         outstanding = len(self._fetches)
         if wqe.fence and outstanding:

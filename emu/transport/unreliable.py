@@ -30,6 +30,8 @@ class UnreliableRequester:
     __slots__ = ("_base", "_deth", "_envelope_of", "_mtu_bytes", "_next", "_wqes", "deadline_ps", "failed", "finished")
 
     fetched: SendWqe | None = None  # nothing is ever fetched
+    landed_addr = -1
+    is_starved = False
 
     def __init__(
         self, envelope_of: EnvelopeOf, base: int, path_mtu_bytes: int, first_psn: int = 0, source_qp: int | None = None
@@ -51,6 +53,9 @@ class UnreliableRequester:
         self._wqes.append(wqe)
         if len(self._wqes) == 1:
             wqe.first = self._next
+
+    def look_again(self) -> None:
+        """More of a work request's bytes are here: never, for they are all here when it is posted."""
 
     def can_send(self) -> bool:
         """Whether `next_frame` has one."""
@@ -93,7 +98,7 @@ class UnreliableRequester:
 class _Receiver:
     """What both receive sides share."""
 
-    __slots__ = ("_memory", "_queue", "completions", "failed", "message_done", "received_bytes")
+    __slots__ = ("_memory", "_queue", "completions", "failed", "landed_addr", "message_done", "received_bytes")
 
     def __init__(self, memory: MemoryTable, queue: ReceiveQueue) -> None:
         self._memory = memory
@@ -101,6 +106,7 @@ class _Receiver:
         self.completions: list[Received] = []
         self.failed = False
         self.message_done = False
+        self.landed_addr = -1  # where the last frame's payload went
         self.received_bytes = 0
 
     def flush(self) -> list[Received]:
@@ -126,7 +132,7 @@ class UcResponder(_Receiver):
 
     def on_request(self, frame: Frame) -> None:
         """Take a frame; nothing is ever answered."""
-        self.message_done = False
+        self.message_done, self.landed_addr = False, -1
         place, in_order = UC_PLACE[frame.opcode], frame.psn == self._expected
         self._expected = frame.psn + 1 & PSN_MASK
         if self.failed or not place:
@@ -175,6 +181,7 @@ class UcResponder(_Receiver):
         if wqe is None or self._filled + length > wqe.sink.length:
             return False
         wqe.sink.write(self._filled, frame.payload)
+        self.landed_addr = wqe.sink.addr + self._filled
         self._filled += length
         if place & ENDS:
             self._complete(wqe, frame, place, is_write=False)
@@ -193,6 +200,7 @@ class UcResponder(_Receiver):
                 return False
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = frame.payload
+            self.landed_addr = self._addr
         self._addr += length
         self._left_bytes -= length
         if wqe is not None:
@@ -218,7 +226,7 @@ class UdResponder(_Receiver):
 
     def on_request(self, frame: Frame) -> None:
         """Take a datagram; nothing is ever answered."""
-        self.message_done = False
+        self.message_done, self.landed_addr = False, -1
         has_immediate = frame.opcode == opcodes.UD | opcodes.SEND_ONLY_WITH_IMMEDIATE
         if self.failed or frame.extension is None or len(frame.extension) != 2 + has_immediate:
             return
@@ -231,6 +239,7 @@ class UdResponder(_Receiver):
         self._queue.take()
         wqe.sink.write(0, grh_of(frame))
         wqe.sink.write(GRH_BYTES, frame.payload)
+        self.landed_addr = wqe.sink.addr + GRH_BYTES
         self.received_bytes += length
         self.message_done = True
         imm_data = frame.extension[2] if has_immediate else None

@@ -98,10 +98,11 @@ class Gather:
 class Scatter:
     """Places that received bytes go to, one after the other."""
 
-    __slots__ = ("_pieces", "length")
+    __slots__ = ("_pieces", "addr", "length")
 
-    def __init__(self, pieces: Sequence[memoryview]) -> None:
+    def __init__(self, pieces: Sequence[memoryview], addr: int = 0) -> None:
         self._pieces = pieces
+        self.addr = addr  # of the first of them
         self.length = sum(len(piece) for piece in pieces)
 
     def write(self, offset: int, data: Buffer) -> None:
@@ -143,14 +144,17 @@ class SendWqe:
     """A work request in the send queue: its bytes, where they go, and the packets it takes."""
 
     __slots__ = (
+        "available",
         "compare_add",
         "fence",
         "first",
         "imm_data",
+        "is_inline",
         "message",
         "opcode",
         "packets",
         "payload",
+        "places",
         "received",
         "remote_addr",
         "rkey",
@@ -205,6 +209,10 @@ class SendWqe:
         self.received = 0  # packets of what comes back
         self.ssn = 0  # which message of its queue pair it is, counted from 1
         self.target: Target | None = None  # of a datagram
+        # Where the bytes come by PCIe:
+        self.places: tuple[tuple[int, int, int], ...] = ()  # address, length, lkey of each piece of memory
+        self.is_inline = SendFlags.INLINE in flags
+        self.available = -1  # of its bytes, those that the NIC has so far; -1: all
 
 
 class RecvWqe:

@@ -121,7 +121,7 @@ class PD:
 
     def scatter(self, places: Sequence[SGE]) -> Scatter:
         """Those places to write to. Raises VerbsError where an lkey does not cover one, or may not be written."""
-        return Scatter([self._piece(place, Access.LOCAL_WRITE) for place in places])
+        return Scatter([self._piece(place, Access.LOCAL_WRITE) for place in places], places[0].addr if places else 0)
 
     def _piece(self, place: SGE, access: Access) -> memoryview:
         region = self.memory.find(place.lkey, place.addr, place.length, access)

@@ -87,6 +87,7 @@ def wqe_of(qp: Poster, wr: SendWR, number: int) -> SendWqe:
         swap=wr.swap,
         flags=wr.send_flags,
     )
+    wqe.places = tuple((place.addr, place.length, place.lkey) for place in wr.places)
     if qp.qp_type is QPType.UD:
         wqe.target = _destination(qp, wr, length)
     return wqe

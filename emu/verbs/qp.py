@@ -174,6 +174,8 @@ class QP:
         )
         state.notice_envelope = notice
         state.on_broken = self._broken
+        state.memory = self.pd.memory
+        state.mtu_bytes = attr.path_mtu_bytes or context.config.path_mtu_bytes
         self._state = state
         context.nic.attach(self.qp_num, state)
 

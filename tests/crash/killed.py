@@ -21,7 +21,7 @@ from tests.tree import ROOT
 PRIVATE = ("/tmp", "/run")  # empty ones, mounted over those of the machine
 FOREIGN = "h1"
 FOREIGN_LINK = "s1-eth1"
-WORK = Path("/tmp/work")
+WORK = Path("/tmp/emu-killed")
 # What must stay to be seen where it lies in one of those: the checkout, and the interpreter's environment.
 NEEDED = [ROOT] if Path(sys.prefix).is_relative_to(ROOT) else [ROOT, Path(sys.prefix)]
 KEPT = [path for path in NEEDED if any(path.is_relative_to(folder) for folder in PRIVATE)]

@@ -1,8 +1,9 @@
-"""Scapy packet classes for RoCEv2, RoCEv1, native InfiniBand and link flow control: each frame, bit by bit.
+"""Scapy packet classes for RoCEv2, RoCEv1, native InfiniBand, link flow control and PCIe: each frame, bit by bit.
 
     Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / BTH(opcode=WRITE_ONLY) / RETH(dmalen=5) / Payload(b"hello")
 
-builds a whole frame: padding, lengths and ICRC are filled in. Dissected, payload, padding and ICRC are layers."""
+builds a whole frame: padding, lengths and ICRC are filled in. Dissected, payload, padding and ICRC are layers.
+WQEs, doorbells and CQEs, which TLPs carry, are in `traffic.layers.mlx5`."""
 
 from traffic.layers.binding import bind
 from traffic.layers.bth import BTH
@@ -21,6 +22,7 @@ from traffic.layers.extensions import (
 )
 from traffic.layers.flow_control import FCP, PFC, LinkControl, MACControl, Pause
 from traffic.layers.infiniband import GRH, LRH
+from traffic.layers.pcie import TLP, CplD, MRd32, MRd64, MWr32, MWr64
 from traffic.layers.trailer import ICRC, VCRC, Pad, Payload
 
 __all__ = [
@@ -36,14 +38,20 @@ __all__ = [
     "PFC",
     "RDETH",
     "RETH",
+    "TLP",
     "VCRC",
     "XRCETH",
     "AtomicAckETH",
     "AtomicETH",
     "CNPReserved",
+    "CplD",
     "ImmDt",
     "LinkControl",
     "MACControl",
+    "MRd32",
+    "MRd64",
+    "MWr32",
+    "MWr64",
     "Pad",
     "Pause",
     "Payload",

@@ -1,13 +1,14 @@
 """Which of Scapy's layers carry ours: UDP port 4791; EtherTypes 0x8915 (RoCEv1), 0x88B5 and 0x88B6 (native frames and
-their link control), 0x8808 (MAC control)."""
+link control, TLPs included), 0x8808 (MAC control)."""
 
 from scapy.layers.inet import UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import bind_bottom_up, bind_layers, bind_top_down
 
 from traffic.layers.bth import BTH
-from traffic.layers.flow_control import FCP, KIND_FCP, PFC, LinkControl, MACControl, Pause
+from traffic.layers.flow_control import FCP, KIND_FCP, KIND_TLP, PFC, LinkControl, MACControl, Pause
 from traffic.layers.infiniband import GRH, LNH_GLOBAL, LNH_LOCAL, LRH, NEXT_HEADER_BTH
+from traffic.layers.pcie import TLP, TLPS
 
 ROCE_UDP_PORT = 4791
 ETHERTYPE_ROCE_V1 = 0x8915
@@ -33,3 +34,6 @@ def bind() -> None:
     bind_bottom_up(Ether, LinkControl, type=ETHERTYPE_LINK_CONTROL)
     bind_top_down(Ether, LinkControl, type=ETHERTYPE_LINK_CONTROL, dst=CONTROL_MAC)
     bind_layers(LinkControl, FCP, kind=KIND_FCP)
+    bind_bottom_up(LinkControl, TLP, kind=KIND_TLP)
+    for tlp in TLPS:
+        bind_top_down(LinkControl, tlp, kind=KIND_TLP)

@@ -1,0 +1,35 @@
+"""What a NIC knows of the host that it sits in: where work requests come from, and where bytes and CQEs go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from emu.devices.queue_pair import QueuePairState
+from emu.frame import Frame
+from emu.transport.answer import AtomicAnswer, ReadAnswer
+from emu.transport.received import Received
+from emu.transport.requester import Completion
+from emu.transport.work import SendWqe
+
+
+class HostSide(Protocol):
+    """Between a program and its NIC. Without one, fixed legs stand for it (`NicTiming`)."""
+
+    def attach(self, qp_num: int, state: QueuePairState) -> None:
+        """A queue pair may post from now on."""
+
+    def post(self, state: QueuePairState, wqe: SendWqe) -> None:
+        """The program posts a work request now."""
+
+    def land(self, address: int, frame: Frame, *, ends: bool) -> None:
+        """The NIC took the frame, and its payload for that address (-1: none); `ends`: with it its message is whole."""
+
+    def finished(self, state: QueuePairState, done: Sequence[Completion]) -> None:
+        """The transport has finished work requests, in their order."""
+
+    def received(self, state: QueuePairState, receives: Sequence[Received]) -> None:
+        """The transport has used receives, in their order."""
+
+    def fetch(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer) -> None:
+        """Read what the answer brings; then the NIC owes it."""

@@ -1,0 +1,268 @@
+"""The NIC's side of the host interface: doorbells in, WQEs and payload fetched, CQEs out.
+
+What it acts on are the bytes that came: a WQE written wrong gets the error CQE that it deserves (reference: mlx5dv.h).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+
+from emu.devices.nic import Nic
+from emu.engine import Engine
+from emu.errors import WireError
+from emu.frame import Buffer
+from emu.host.completion import cqe_of
+from emu.host.dma import DmaEngine
+from emu.host.places import CONTEXT_BYTES
+from emu.host.queue import STEPS, HostQueue, Job
+from emu.host.wqe import rewrite
+from emu.mlx5 import doorbell
+from emu.mlx5.ring import expand
+from emu.mlx5.segments import WQEBB_BYTES
+from emu.mlx5.wqe import decode
+from emu.opcodes import RC
+from emu.parts import HOST, NIC
+from emu.pcie.tlp import Tlp, TlpKind
+from emu.scenario.host import Nic as NicModel
+from emu.transport.wc import WcStatus
+from emu.transport.work import SendWqe
+from emu.units import SECOND
+
+CPLD = TlpKind.CPLD
+STALL = STEPS.index("stall")
+
+
+class FrontEnd:
+    """Behind the UAR. WQEs of one queue pair are taken up in order, those of all at no more than the NIC's rate."""
+
+    __slots__ = (
+        "_contexts",
+        "_context_cache",
+        "_engine",
+        "_free_ps",
+        "_nic",
+        "_period_ps",
+        "_qp_period_ps",
+        "bad_doorbells",
+        "context_misses",
+        "dma",
+        "queues",
+    )
+
+    def __init__(self, engine: Engine, nic: Nic, dma: DmaEngine, model: NicModel) -> None:
+        assert model.message_rate and model.qp_message_rate and model.context_cache  # the profile gives them
+        self._engine = engine
+        self._nic = nic
+        self._period_ps = -(-SECOND // model.message_rate)
+        self._qp_period_ps = -(-SECOND // model.qp_message_rate)
+        self._free_ps = 0  # when the next WQE can be taken up
+        self._contexts: OrderedDict[int, None] = OrderedDict()  # queue pairs, the one used last at the end
+        self._context_cache = model.context_cache
+        self.context_misses = 0
+        self.bad_doorbells = 0  # of no queue pair of ours, or beyond its queue
+        self.dma = dma
+        self.queues: dict[int, HostQueue] = {}
+
+    def receive(self, tlp: Tlp) -> None:
+        """A packet for the NIC: a completion of its own reads, or a doorbell."""
+        if tlp.kind is CPLD:
+            self.dma.complete(tlp)
+            return
+        try:
+            rung = doorbell.decode(tlp.payload)
+        except WireError:
+            self.bad_doorbells += 1
+            return
+        queue = self.queues.get(rung.qp_num)
+        producer = rung.producer
+        up_to = expand(producer, queue.announced) if queue is not None else 0
+        if queue is None or up_to - queue.ring.retired > queue.ring.depth:
+            self.bad_doorbells += 1
+            return
+        if up_to == queue.announced:
+            return
+        now_ps = self._engine.now_ps
+        start, queue.announced = queue.announced, up_to
+        for index in range(start, up_to):
+            job = queue.jobs[queue.place(index)]
+            if job is not None and job.index == index:
+                job.rung_ps = now_ps
+        if queue.awaits_context:
+            return  # what is told of meanwhile is fetched with the rest
+        carries = len(tlp.payload) > doorbell.DOORBELL_BYTES  # BlueFlame: the WQE came along
+        if queue.qp_num in self._contexts:
+            self._contexts.move_to_end(queue.qp_num)
+            self._go_on(queue, start, tlp.payload if carries else None, CONTEXT_BYTES)
+        else:
+            self._miss(queue, start, tlp.payload if carries else None)
+
+    def _miss(self, queue: HostQueue, start: int, block: Buffer | None) -> None:
+        """The queue pair's context is not here: read it first."""
+        self.context_misses += 1
+        self._contexts[queue.qp_num] = None
+        if len(self._contexts) > self._context_cache:
+            self._contexts.popitem(last=False)
+        queue.awaits_context = True
+        context = bytearray(CONTEXT_BYTES)
+        self.dma.read(queue.context_addr, CONTEXT_BYTES, context, partial(self._go_on, queue, start, block))
+
+    def _go_on(self, queue: HostQueue, start: int, block: Buffer | None, here: int) -> None:
+        if here < CONTEXT_BYTES:
+            return
+        queue.awaits_context = False
+        if block is not None and start == queue.next_index and not queue.raw:
+            queue.raw += block
+            self._decode(queue)
+            start = queue.next_index
+        self._fetch(queue, start, queue.announced)
+
+    def _fetch(self, queue: HostQueue, start: int, end: int) -> None:
+        """Read the WQEs from `start` to `end`; those of one doorbell together, as far as the ring goes on."""
+        depth = queue.ring.depth
+        while start < end:
+            count = min(end - start, depth - (start & depth - 1))
+            buffer = bytearray(count * WQEBB_BYTES)
+            address = queue.sq_addr + queue.ring.offset(start)
+            self.dma.read(address, len(buffer), buffer, partial(self._fetched, queue, _Span(buffer)))
+            start += count
+
+    def _fetched(self, queue: HostQueue, span: _Span, here: int) -> None:
+        queue.raw += span.buffer[span.taken : here]
+        span.taken = here
+        self._decode(queue)
+
+    def _decode(self, queue: HostQueue) -> None:
+        raw = queue.raw
+        while len(raw) >= WQEBB_BYTES:
+            job = queue.jobs[queue.place(queue.next_index)]
+            if job is None or job.index != queue.next_index:
+                raw.clear()  # a doorbell told of what nobody wrote
+                self._nic.break_off(queue.state)
+                return
+            length = job.blocks * WQEBB_BYTES
+            if len(raw) < length:
+                return
+            block = bytes(raw[:length])
+            del raw[:length]
+            queue.next_index += job.blocks
+            self._take(job, block)
+
+    def _take(self, job: Job, block: bytes) -> None:
+        """A WQE is here: act on what it says."""
+        queue = job.queue
+        job.fetched_ps = self._engine.now_ps
+        queue.line.append(job)
+        try:
+            wqe = decode(block)
+        except WireError:
+            job.status = WcStatus.LOC_QP_OP_ERR
+        else:
+            if wqe.index != job.index & 0xFFFF or wqe.qp_num != queue.qp_num:
+                job.status = WcStatus.LOC_QP_OP_ERR
+            else:
+                job.status = rewrite(job.wqe, wqe, queue.state.memory)
+        if job.status or not wqe.data or job.wqe.segments is None:
+            job.data = b"" if job.status else wqe.inline or b""
+            job.gathered_bytes = len(job.data)
+            self._ready(job)
+            return
+        job.data = bytearray(wqe.length)
+        view, offset = memoryview(job.data), 0
+        for byte_count, _, address in wqe.data:
+            self.dma.read(address, byte_count, view[offset:], partial(self._gathered, job, offset))
+            offset += byte_count
+
+    def _gathered(self, job: Job, offset: int, here: int) -> None:
+        job.gathered_bytes = gathered = offset + here
+        wqe = job.wqe
+        if job.is_ready:
+            wqe.available = gathered if gathered < len(job.data) else -1
+            if job.start_ps >= 0 and job.start_ps <= self._engine.now_ps:
+                self._starve(job, self._nic.resume(job.queue.state))
+        elif gathered == len(job.data) or (gathered >= job.queue.state.mtu_bytes and job.queue.state.transport == RC):
+            if gathered < len(job.data):
+                wqe.available, wqe.special = gathered, True
+            self._ready(job)
+
+    def _starve(self, job: Job, idle_ps: int) -> None:
+        """The wire was idle for want of the message's bytes: that is no NIC's time, but the host's."""
+        if idle_ps and job.wqe.message.steps is not None:
+            job.wqe.message.steps[STALL] += idle_ps
+
+    def _ready(self, job: Job) -> None:
+        job.is_ready = True
+        job.ready_ps = self._engine.now_ps
+        if not job.queue.awaits_turn:
+            self._take_up(job.queue)
+
+    def _take_up(self, queue: HostQueue) -> None:
+        """Those that are ready, in order: each as the queue pair and then the whole NIC may, then down its pipeline."""
+        engine, line = self._engine, queue.line
+        queue.awaits_turn = False
+        while line and line[0].is_ready:
+            if queue.free_ps > engine.now_ps:
+                queue.awaits_turn = True
+                engine.at(queue.free_ps, self._take_up, queue)
+                return
+            start_ps = max(engine.now_ps, self._free_ps)
+            self._free_ps = start_ps + self._period_ps
+            queue.free_ps = start_ps + self._qp_period_ps
+            job = line.popleft()
+            job.start_ps = start_ps + self._nic.timing.post_ps
+            engine.at(job.start_ps, self._transmit, job)
+
+    def _transmit(self, job: Job) -> None:
+        queue, wqe = job.queue, job.wqe
+        state = queue.state
+        queue.in_transport.append(job)
+        wqe.payload = job.data
+        if job.status and not state.is_broken:
+            self._fail_in_turn(queue)
+            return
+        message = wqe.message
+        total_ps = self._engine.now_ps - message.posted_ps
+        nic_ps = self._engine.now_ps - job.ready_ps
+        message.steps = [
+            job.copied_ps - message.posted_ps,
+            job.asked_ps - job.copied_ps,
+            job.written_ps - job.asked_ps,
+            job.rung_ps - job.written_ps,
+            job.fetched_ps - job.rung_ps,
+            job.ready_ps - job.fetched_ps,
+            0,
+            0,
+            0,
+        ]
+        self._nic.start(state, wqe, ((total_ps - nic_ps) << HOST) + (nic_ps << NIC))
+
+    def _fail_in_turn(self, queue: HostQueue) -> None:
+        """What the NIC found wrong itself is said once all before it is finished; then the queue pair is in error."""
+        if queue.in_transport and queue.in_transport[0].status and not queue.state.is_broken:
+            job = queue.in_transport[0]
+            self._nic.refuse(queue.state, job.wqe, job.status)
+
+    def finish(self, queue: HostQueue, wqe: SendWqe, status: WcStatus) -> None:
+        """The transport is done with a work request: write its CQE, if it wants one or failed."""
+        while queue.in_transport:
+            job = queue.in_transport.popleft()
+            is_it = job.wqe is wqe
+            self._complete(job, status if is_it else WcStatus.WR_FLUSH_ERR)  # others never came to the transport
+            if is_it:
+                break
+        self._fail_in_turn(queue)
+
+    def _complete(self, job: Job, status: WcStatus) -> None:
+        if job.wqe.signaled or status:
+            job.queue.cqes += 1
+            self.dma.write(job.queue.cq_addr, cqe_of(job, status))
+
+
+class _Span:
+    """Fetched blocks, and how many of their bytes were taken."""
+
+    __slots__ = ("buffer", "taken")
+
+    def __init__(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+        self.taken = 0

@@ -1,0 +1,210 @@
+"""One host: the way of a work request from its program to the NIC, by the path that the scenario chose, and back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+
+from emu.devices.nic import Nic
+from emu.devices.queue_pair import QueuePairState
+from emu.engine import Engine
+from emu.frame import Frame
+from emu.host.bounce import Bounces
+from emu.host.completion import cqe_of_receive, status_of
+from emu.host.cpu import Thread
+from emu.host.front_end import FrontEnd
+from emu.host.gpu import Warps
+from emu.host.landing import Copied, LandingPlace
+from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES
+from emu.host.proxy import Requests
+from emu.host.queue import HostQueue, Job
+from emu.host.tree import Tree
+from emu.host.writer import WqeWriter
+from emu.mlx5.cqe import CQE_BYTES
+from emu.pcie.tlp import Tlp
+from emu.scenario.host import Host as HostModel
+from emu.taps import Taps
+from emu.transport.answer import AtomicAnswer, ReadAnswer
+from emu.transport.memory import MemoryRegion
+from emu.transport.received import Received
+from emu.transport.requester import Completion
+from emu.transport.wc import WcStatus
+from emu.transport.work import SendWqe
+
+WORD_BYTES = 8
+
+
+class Host:
+    """What `Nic.host` is: see emu/devices/host_side.py. One GPU, one NIC, one CPU."""
+
+    def __init__(self, engine: Engine, nic: Nic, model: HostModel, taps: Taps) -> None:
+        gpu, cpu, queues = model.gpu, model.cpu, model.queues
+        assert gpu is not None and cpu is not None and queues is not None
+        self._engine, self._nic, self.model = engine, nic, model
+        self._gpu, self._cpu, self._depth = gpu, cpu, queues.qp_depth
+        self.tree = tree = Tree(engine, nic.name, model, taps, lambda tlp: self.front_end.receive(tlp))
+        self.front_end = FrontEnd(engine, nic, tree.nic, model.nic)
+        self._on_gpu = model.path == "ibgda"
+        queues_on_gpu = self._on_gpu and queues.nic_buf_memtype == "gpumem"
+        self.queue_memory = tree.gpu_memory if queues_on_gpu else tree.host_memory
+        self._bounces = None if model.gpu_direct else Bounces(tree.host_memory.space)
+        self._places = LandingPlace(engine, nic, tree, self._bounces, gpu.copy_ps)
+        self._queues: dict[QueuePairState, HostQueue] = {}
+        self._numbers: dict[QueuePairState, int] = {}
+        self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
+        nic.memory.watch(self._registered)
+        by_cpu = not self._on_gpu or queues.nic_handler == "cpu"
+        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes)
+        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes)
+        synchronises = model.path == "cpu_sync"
+        request_ps = cpu.synchronize_ps + cpu.post_ps if synchronises else cpu.request_ps
+        cores = 1 if synchronises else cpu.cores
+        self._threads = [Thread(engine, cpu, cpu_writer, request_ps, looks=not synchronises) for _ in range(cores)]
+        self._warps: Warps | None = None
+        self._requests: Requests | None = None
+        if self._on_gpu:
+            self._warps = Warps(engine, gpu, gpu_writer, queues.num_requests_in_batch)
+        elif not synchronises:
+            ring = tree.host_memory.space.allocate(RING_BYTES, 4096)
+            self._requests = Requests(engine, tree.gpu, gpu, ring, self._ask)
+            for thread in self._threads:
+                thread.on_take = self._requests.taken
+        assert by_cpu or self._on_gpu
+
+    def attach(self, qp_num: int, state: QueuePairState) -> None:
+        """Its send queue is made when it first posts."""
+        self._numbers[state] = qp_num
+
+    def post(self, state: QueuePairState, wqe: SendWqe) -> None:
+        """The program posts: copy what may not be read where it lies, then ask."""
+        queue = self._queues.get(state)
+        if queue is None:
+            queue = self._queues[state] = self._make_queue(state)
+        job = Job(queue, wqe)
+        if self._bounces is not None and wqe.segments is not None and wqe.size_bytes and not wqe.is_inline:
+            self._engine.at(self._engine.now_ps + self._gpu.copy_ps, self._copy, job)
+        else:
+            self._copied(job)
+
+    def land(self, address: int, frame: Frame, *, ends: bool) -> None:
+        """Bytes from the network go to memory."""
+        self._places.land(address, frame, ends=ends)
+
+    def finished(self, state: QueuePairState, done: Sequence[Completion]) -> None:
+        """CQEs are owed."""
+        queue = self._queues[state]
+        for wqe, status in done:
+            self.front_end.finish(queue, wqe, status)
+
+    def received(self, state: QueuePairState, receives: Sequence[Received]) -> None:
+        """CQEs of receives, behind the bytes that they tell of."""
+        if state not in self._receives:
+            address = self.queue_memory.space.allocate(CQE_BYTES)
+            self._receives[state] = (address, deque())
+            self.queue_memory.watch(address, partial(self._receive_here, state))
+        address, waiting = self._receives[state]
+        for each in receives:
+            waiting.append(each)
+            self.tree.nic.write(address, cqe_of_receive(each, self._numbers[state]))
+
+    def fetch(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer) -> None:
+        """Read memory for an answer; it is owed once what its first frame brings is here."""
+        length = answer.length if isinstance(answer, ReadAnswer) else WORD_BYTES
+        if not length or answer.addr < 0:
+            self._nic.owe(state, answer)
+            return
+        first = min(length, state.mtu_bytes)
+        owed = False
+
+        def here(total: int) -> None:
+            nonlocal owed
+            if total >= first and not owed:
+                owed = True
+                self._nic.owe(state, answer)
+
+        address = (
+            answer.addr if self._bounces is None else self._bounces.address_of(self._nic.memory, answer.addr, length)
+        )
+        self.tree.nic.read(address, length, bytearray(length), here)
+
+    def _registered(self, region: MemoryRegion) -> None:
+        if region.length:
+            self.tree.gpu_memory.space.map(region.addr, region.buffer)
+
+    def _make_queue(self, state: QueuePairState) -> HostQueue:
+        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth)
+        queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
+        self.front_end.queues[queue.qp_num] = queue
+        self.queue_memory.watch(queue.cq_addr, partial(self._cqe_here, queue))
+        if not self._on_gpu:
+            queue.word_addr = self.tree.gpu_memory.space.allocate(WORD_BYTES)
+            self.tree.gpu_memory.watch(queue.word_addr, partial(self._told, queue))
+        return queue
+
+    def _copy(self, job: Job) -> None:
+        """GPU memory to host memory, by the GPU's stores."""
+        assert self._bounces is not None
+        wqe = job.wqe
+        job.places = self._bounces.places_of(job.queue.state.memory, wqe.places)
+        last = len(wqe.places) - 1
+        for number, ((source, length, _), (target, _, _)) in enumerate(zip(wqe.places, job.places, strict=True)):
+            data = self.tree.gpu_memory.space.read(source, length) or b""
+            note = Copied(target + length, partial(self._copied, job)) if number == last else None
+            self.tree.gpu.write(target, data, note)
+
+    def _copied(self, job: Job) -> None:
+        job.copied_ps = self._engine.now_ps
+        if self._warps is not None:
+            self._warps.post(job)
+        elif self._requests is not None:
+            self._requests.post(job)
+        else:
+            self._ask(job)
+
+    def _ask(self, job: Job) -> None:
+        self._threads[job.queue.qp_num % len(self._threads)].ask(job)
+
+    def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
+        """A CQE is in memory: whoever polls it sees it a little later."""
+        poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
+        self._engine.at(self._engine.now_ps + poll_ps, self._polled, (queue, bytes(tlp.payload)))
+
+    def _polled(self, polled: tuple[HostQueue, bytes]) -> None:
+        queue, cqe = polled
+        counter, status = status_of(cqe)
+        index = queue.ring.index_of(counter)
+        done: list[Completion] = []
+        while queue.unfinished and queue.unfinished[0].index <= index:
+            job = queue.unfinished.popleft()
+            queue.jobs[queue.place(job.index)] = None
+            queue.ring.retire(job.index + job.blocks)
+            done.append((job.wqe, status if job.index == index else WcStatus.SUCCESS))
+        if queue.is_blocked:
+            poster = self._warps or self._threads[queue.qp_num % len(self._threads)]
+            poster.retired(queue)
+        if self._requests is None:
+            self._complete(queue, done)
+        else:  # the GPU spins on a word of its own memory
+            queue.told.append(done)
+            self.tree.cpu.write(queue.word_addr, (index + 1).to_bytes(WORD_BYTES, "little"))
+
+    def _told(self, queue: HostQueue, _: Tlp) -> None:
+        self._engine.at(self._engine.now_ps + self._gpu.poll_ps, self._seen, queue)
+
+    def _seen(self, queue: HostQueue) -> None:
+        self._complete(queue, queue.told.popleft())
+
+    def _complete(self, queue: HostQueue, done: list[Completion]) -> None:
+        for completion in done:
+            queue.state.complete(completion)
+
+    def _receive_here(self, state: QueuePairState, _: Tlp) -> None:
+        poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
+        self._engine.at(self._engine.now_ps + poll_ps, self._receive_seen, state)
+
+    def _receive_seen(self, state: QueuePairState) -> None:
+        state.receive(self._receives[state][1].popleft())
+
+
+assert RING_BYTES % REQUEST_BYTES == 0

@@ -1,0 +1,128 @@
+"""A send queue in memory, as both sides know it: who posts keeps its ring, the NIC what it has fetched of it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from emu.devices.queue_pair import QueuePairState
+from emu.host.memory import Memory
+from emu.mlx5.cqe import CQE_BYTES, INVALID_CQE
+from emu.mlx5.doorbell import RECORD_BYTES
+from emu.mlx5.ring import Ring
+from emu.mlx5.segments import WQEBB_BYTES
+from emu.transport.requester import Completion
+from emu.transport.wc import WcStatus
+from emu.transport.work import SendWqe
+
+STEPS = ("copy", "ask", "post", "ring", "fetch", "gather", "stall", "land", "copy_out")
+"""What a message's host part is made of, in its order."""
+
+
+class Job:
+    """One work request on its way from the application to the wire, and back as a CQE."""
+
+    __slots__ = (
+        "blocks",
+        "copied_ps",
+        "data",
+        "fetched_ps",
+        "gathered_bytes",
+        "index",
+        "is_ready",
+        "places",
+        "asked_ps",
+        "queue",
+        "ready_ps",
+        "rung_ps",
+        "start_ps",
+        "status",
+        "wqe",
+        "written_ps",
+    )
+
+    def __init__(self, queue: HostQueue, wqe: SendWqe) -> None:
+        self.queue = queue
+        self.wqe = wqe
+        self.index = -1  # of its first WQEBB, once reserved
+        self.blocks = 1
+        self.data: bytes | bytearray = b""  # its payload, as far as the NIC has it
+        self.gathered_bytes = 0
+        self.places = wqe.places  # where the NIC finds that: address, length, lkey of each piece
+        self.is_ready = False  # enough of it is in the NIC to start
+        self.status = WcStatus.SUCCESS  # what the NIC found wrong with it
+        # When it was copied to where the NIC reads it, asked for, written to the queue; when the doorbell came that
+        # told of it, when the NIC had its WQE, when its payload, and when its frames might leave.
+        self.copied_ps = self.asked_ps = self.written_ps = -1
+        self.rung_ps = self.fetched_ps = self.ready_ps = self.start_ps = -1
+
+
+class HostQueue:
+    """The send queue of one queue pair: WQEs, CQE and doorbell record lie in `memory`."""
+
+    __slots__ = (
+        "announced",
+        "awaits_context",
+        "awaits_turn",
+        "building",
+        "context_addr",
+        "cq_addr",
+        "cqes",
+        "dbr_addr",
+        "free_ps",
+        "in_transport",
+        "is_blocked",
+        "is_listed",
+        "jobs",
+        "line",
+        "memory",
+        "next_index",
+        "pending",
+        "qp_num",
+        "raw",
+        "ring",
+        "rings_due",
+        "rung",
+        "sq_addr",
+        "state",
+        "told",
+        "unfinished",
+        "word_addr",
+    )
+
+    def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int) -> None:
+        self.qp_num = qp_num
+        self.state = state
+        self.memory = memory
+        self.ring = Ring(depth)
+        space = memory.space
+        self.sq_addr = space.allocate(depth * WQEBB_BYTES, 4096)
+        self.cq_addr = space.allocate(CQE_BYTES)
+        space.write(self.cq_addr, INVALID_CQE)
+        self.context_addr = 0  # in host memory
+        self.dbr_addr = space.allocate(RECORD_BYTES)
+        self.jobs: list[Job | None] = [None] * depth  # by the place of their first block
+        # The poster's side:
+        self.pending: deque[Job] = deque()  # for whom nobody has begun yet
+        self.building = 0  # those being written
+        self.rings_due = 0  # doorbells decided on and not sent yet
+        self.rung = 0  # blocks that doorbells have told of
+        self.is_listed = False  # whether it waits for someone to post
+        self.is_blocked = False  # whether it waits for room
+        self.unfinished: deque[Job] = deque()  # written, and no CQE seen
+        # The NIC's:
+        self.announced = 0  # blocks that doorbells which came in have told of
+        self.awaits_context = False  # the NIC reads its context, and nothing of it before
+        self.next_index = 0  # of the next WQE to decode
+        self.raw = bytearray()  # fetched, and not decoded yet
+        self.line: deque[Job] = deque()  # decoded, in order, not yet taken up
+        self.awaits_turn = False  # the first of them is ready, and the queue pair's rate keeps it
+        self.free_ps = 0  # when the NIC takes up the next of this queue pair
+        self.in_transport: deque[Job] = deque()  # whose completion the transport owes
+        self.cqes = 0  # written
+        # The GPU's, where a CPU posts for it:
+        self.word_addr = 0  # what it spins on
+        self.told: deque[list[Completion]] = deque()  # completions that words on their way tell of
+
+    def place(self, index: int) -> int:
+        """Where the job of that index is kept in `jobs`."""
+        return index & self.ring.depth - 1

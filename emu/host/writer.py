@@ -1,0 +1,67 @@
+"""Whoever posts: writes WQEs into a queue, its doorbell record, and rings, across the bus where they lie there."""
+
+from __future__ import annotations
+
+from emu.frame import Buffer
+from emu.host.dma import DmaEngine
+from emu.host.memory import Memory
+from emu.host.places import UAR_START
+from emu.host.queue import HostQueue, Job
+from emu.host.wqe import wqe_of
+from emu.mlx5 import doorbell
+from emu.mlx5.segments import WQEBB_BYTES, blocks_of
+from emu.mlx5.wqe import ds_of, encode
+
+
+class WqeWriter:
+    """A GPU's, or a CPU's: `own` is the memory that it reaches without the bus."""
+
+    __slots__ = ("_blueflame", "_dma", "_inline_limit_bytes", "_own")
+
+    def __init__(self, dma: DmaEngine, own: Memory, inline_limit_bytes: int) -> None:
+        self._dma = dma
+        self._own = own
+        self._inline_limit_bytes = inline_limit_bytes
+        self._blueflame = doorbell.BlueFlame()
+
+    def reserve(self, job: Job) -> bool:
+        """Slots of its queue for the work request; False: there is no room now."""
+        job.blocks = blocks_of(ds_of(wqe_of(job, inline_limit_bytes=self._inline_limit_bytes)))
+        job.index = job.queue.ring.reserve(job.blocks)
+        return job.index >= 0
+
+    def write(self, job: Job) -> bytes:
+        """Write the WQE to its slots, and make them the NIC's."""
+        queue = job.queue
+        block = encode(wqe_of(job, inline_limit_bytes=self._inline_limit_bytes))
+        for offset in range(0, len(block), WQEBB_BYTES):  # a WQE may go on at the ring's start
+            place = queue.sq_addr + queue.ring.offset(job.index + offset // WQEBB_BYTES)
+            self._put(queue, place, block[offset : offset + WQEBB_BYTES])
+        queue.jobs[queue.place(job.index)] = job
+        queue.unfinished.append(job)
+        queue.ring.publish(job.index + job.blocks)
+        return block
+
+    def ring(self, queue: HostQueue) -> None:
+        """Doorbell record, then doorbell: of all that was published so far, if none has told of it."""
+        if queue.rung < queue.ring.published:
+            self._record(queue)
+            self._dma.write(UAR_START, doorbell.encode_doorbell(queue.rung, queue.qp_num))
+
+    def blueflame(self, job: Job, block: bytes) -> None:
+        """The WQE itself to the NIC; one that no register holds is only rung for."""
+        if len(block) > doorbell.BLUEFLAME_BUFFER_BYTES:
+            self.ring(job.queue)
+            return
+        self._record(job.queue)
+        self._dma.write(UAR_START + self._blueflame.next_offset(), block)
+
+    def _record(self, queue: HostQueue) -> None:
+        queue.rung = queue.ring.published
+        self._put(queue, queue.dbr_addr + doorbell.SEND_COUNTER_OFFSET, doorbell.encode_counter(queue.rung))
+
+    def _put(self, queue: HostQueue, address: int, data: Buffer) -> None:
+        if queue.memory is self._own:
+            self._own.space.write(address, data)
+        else:
+            self._dma.write(address, data)
