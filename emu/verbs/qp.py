@@ -89,6 +89,12 @@ class QP:
         """Payload that came to this queue pair and was accepted. Raises VerbsError before it may receive."""
         return self._attached().responder.received_bytes
 
+    @property
+    def read_depth(self) -> int:
+        """How many READs and atomics it may have outstanding."""
+        depth = self.attr.max_rd_atomic
+        return self.pd.context.config.max_rd_atomic if depth is None else depth
+
     def modify(self, state: QPState, attr: QPAttr | None = None) -> None:
         """`ibv_modify_qp`. Raises VerbsError for a move that there is not, or attributes that are missing."""
         if not may_move(self.state, state):
