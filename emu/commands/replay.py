@@ -8,7 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from emu.capture.operations import Captured
 from emu.commands.options import add_common, add_sample, ready
 from emu.commands.run import add_capture, run_and_keep, verdict
 from emu.errors import ScenarioError
@@ -61,17 +60,21 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.file == STDIN:
         raise ScenarioError("a capture is read from a file here, for the result names it; write stdin to one first")
     scenario = scenario_of(arguments)
-    captured = _captured(scenario)
+    replay = _replay(scenario)
+    captured = captured_in(replay.file)
     replays = Replays(captured)
     ready(arguments)
-    result, lost = run_and_keep(scenario, arguments, replays.add)
-    result["warnings"] += captured.warnings
-    told = replays.result()
+
+    def tell(result: dict[str, Any]) -> None:
+        result["warnings"] += captured.warnings
+        result["replay"] = replays.result(replay)
+
+    result, lost = run_and_keep(scenario, arguments, replays.add, tell)
     if arguments.json:
-        write(to_json({**result, "replay": told}))
+        write(to_json(result))
     elif not arguments.quiet:
         write(summary(result))
-        write("\n" + replay_text(told))
+        write("\n" + replay_text(result["replay"]))
     return lost or verdict(result)
 
 
@@ -93,7 +96,7 @@ def scenario_of(arguments: argparse.Namespace) -> Scenario:
     if base is None:
         base = {"fabric": {"profile": "roce", "topology": _leaf_spine(1)}}
         checked = build({"name": "replay", **base, "traffic": [replay]}, options=options)
-        captured = _captured(checked)
+        captured = captured_in(_replay(checked).file)
         base["fabric"] = {
             "profile": PROFILE_OF.get(captured.network, "roce"),
             "topology": _leaf_spine(-(-len(captured.endpoints) // 2)),
@@ -102,10 +105,9 @@ def scenario_of(arguments: argparse.Namespace) -> Scenario:
     return build({**base, "traffic": [replay]}, arguments.settings, arguments.seed, options)
 
 
-def _captured(scenario: Scenario) -> Captured:
-    """What is in the capture that the scenario replays. Raises ScenarioError."""
+def _replay(scenario: Scenario) -> Replay:
     (replay,) = (each for each in scenario.traffic if isinstance(each, Replay))
-    return captured_in(replay.file)
+    return replay
 
 
 def _leaf_spine(hosts_per_leaf: int) -> dict[str, Any]:

@@ -84,11 +84,14 @@ def verdict(result: dict[str, Any]) -> int:
 
 
 def run_and_keep(
-    scenario: Scenario, arguments: argparse.Namespace, watch: Callable[[Message], object] | None = None
+    scenario: Scenario,
+    arguments: argparse.Namespace,
+    watch: Callable[[Message], object] | None = None,
+    add_to: Callable[[dict[str, Any]], object] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """The result, and the exit code if the result folder or a capture could not be written, or not to its end.
 
-    `watch` sees every finished message.
+    `watch` sees every finished message; `add_to` may add to the result before it is written.
     """
     with ExitStack() as stack:
         failures: list[str] = []
@@ -106,6 +109,8 @@ def run_and_keep(
             arguments, _both(on_message, watch), show, tuple(captures), failures.append, on_sample, arguments.sample
         )
         result = run(scenario, options)
+        if add_to is not None:
+            add_to(result)
         cut = folder.settle() if folder is not None else []
         result["warnings"] += cut
         lost = keep(folder, result)

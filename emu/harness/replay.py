@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from emu.capture.operations import Captured
 from emu.frame import Message
+from emu.scenario.replay import Replay
 from emu.units import NS
 from traffic.workloads.replay import Origin
 
@@ -30,9 +32,11 @@ class Replays:
             times = (message.posted_ps, message.delivered_ps, message.completed_ps)
             self._seen[origin.number, message.number] = (*times, message.status)
 
-    def result(self) -> dict[str, Any]:
+    def result(self, replay: Replay) -> dict[str, Any]:
         """The `replay` key: what was captured, and ours; null where it is not known, or did not finish."""
         return {
+            **replay.model_dump(mode="json", include={"file", "speed"}),
+            "operations": dict(sorted(self._operations().items())),
             "endpoints": dict(sorted(self._hosts.items())),
             "conversations": [
                 {
@@ -48,6 +52,11 @@ class Replays:
             ],
             "messages": sorted(self._messages(), key=lambda each: (each["captured_start_ns"], each["conversation"])),
         }
+
+    def _operations(self) -> Counter[str]:
+        return Counter(
+            f"{each.transport} {one.name}" for each in self._captured.conversations for one in each.operations
+        )
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         for number, conversation in enumerate(self._captured.conversations):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from emu.errors import InvariantBroken
 from emu.frame import Message
+from emu.measure.connections import Connections
 from emu.measure.fairness import Fairness
 from emu.measure.flow import Flow as Flow
 from emu.measure.flow import FlowKey as FlowKey
@@ -32,11 +33,13 @@ class Measurement:
         self.statuses: Counter[str] = Counter()
         self.fairness = Fairness()
         self.slowest = Slowest()
+        self.connections = Connections()
         self._floor_ps = floor_ps
         self._on_message = on_message
         taps.message_posted = self._posted
         taps.message_delivered = self._delivered
         taps.message_completed = self._completed
+        taps.connection_settled = self.connections.settled
 
     def _posted(self, message: Message) -> None:
         self.posted += 1

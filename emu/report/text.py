@@ -31,6 +31,9 @@ def shortfall(result: Result) -> str:
         reasons.append("interrupted")
     elif not result["complete"]:
         reasons.append(f"the run ended at {time_text(result['virtual_ns'])} before its traffic did")
+    connections = result["connections"]
+    if connections["failed"]:
+        reasons.append(f"{count_text(connections['failed'], 'connection')} not made ({connections['failures'][0]})")
     if messages["failed"]:
         reasons.append(f"{count_text(messages['failed'], 'message')} failed")
     if reasons and left:
@@ -51,6 +54,10 @@ def _head(result: Result) -> Iterator[str]:
     )
     yield f"{scenario['name']}: {fabric['topology']['kind']} {topology}".rstrip()
     yield f"  {fabric['profile']} over {result['wire']}, seed {result['seed']}"
+    connections = result["connections"]
+    if connections["made"]:
+        mean = time_text(connections["setup_ns"]["mean"])
+        yield f"  {count_text(connections['made'], 'connection')} made over QP1, each in {mean} on average"
     end = shortfall(result)
     yield (
         f"  {count_text(messages['completed'], 'message')} completed of {messages['posted']:,} posted,"

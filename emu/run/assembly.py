@@ -16,6 +16,7 @@ from emu.scenario.model import Scenario
 from emu.scenario.replay import Replay
 from emu.taps import Taps
 from emu.topology import Topology
+from emu.verbs.cm import CmConfig
 from traffic.workloads import BY_KIND, replay
 from traffic.workloads.cluster import Cluster
 
@@ -55,7 +56,9 @@ class Assembly:
         self.fabric.join(wires)
         if accept_foreign:
             self.door = ForeignDoor(self.fabric)
-        cluster = Cluster(self.engine, self.fabric.contexts, self.scenario.run.seed)
+        nic = self.scenario.host.nic
+        cm = CmConfig(timeout_code=nic.cm_timeout_code, retries=nic.cm_retries)
+        cluster = Cluster(self.engine, self.fabric.contexts, self.scenario.run.seed, cm=cm)
         for traffic in self.scenario.traffic:
             BY_KIND[traffic.kind](cluster, traffic)
         for when_ps in self.scenario.run.fairness_window_ps or ():

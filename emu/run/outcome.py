@@ -69,6 +69,7 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "drops": _drops(fabric),
         "injected": _injected(fabric),
         "messages": result.messages(measurement),
+        "connections": measurement.connections.entry(),
         "fabric_latency_ns": measurement.fabric_ps.summary_ns(),
         **result.breakdown(measurement),
         "p99": slowest.entry(measurement.slowest, scenario.fabric.flow_control, scenario.fabric.congestion_control),

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from emu.scenario.field import Duration, MessageSize, Model, Name, Time, kinds
 from emu.scenario.pairs import Pair, Pairs, Senders
-from emu.scenario.posting import Count, Depth, Op, Priority, QueuePairs
+from emu.scenario.posting import Count, Depth, Op, Priority, QueuePairs, Setup
 from emu.scenario.replay import Replay
 from emu.scenario.share import Load
 
@@ -21,6 +21,7 @@ class Write(Model):
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     qps: QueuePairs = 1
     depth: Depth = 1  # messages kept outstanding on each queue pair
     start_ps: Time = Field(default=0, alias="start")
@@ -35,6 +36,7 @@ class AllToAll(Model):
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     qps: QueuePairs = 1
     start_ps: Time = Field(default=0, alias="start")
     stagger_ps: Time = Field(default=0, alias="stagger")  # the i-th host
@@ -50,6 +52,7 @@ class Incast(Model):
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     qps: QueuePairs = 1
     depth: Depth = 1
     start_ps: Time = Field(default=0, alias="start")
@@ -70,6 +73,7 @@ class Permutation(Model):
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     qps: QueuePairs = 1
     depth: Depth = 1
     start_ps: Time = Field(default=0, alias="start")
@@ -86,6 +90,7 @@ class Poisson(Model):
     load: Load  # in wire bytes, of a pair's queue pairs together
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     qps: QueuePairs = 1
     start_ps: Time = Field(default=0, alias="start")
     priority: Priority | None = None
@@ -99,6 +104,7 @@ class Victim(Model):
     size_bytes: MessageSize = Field(alias="size")
     count: Count = 1
     op: Op = "write"
+    setup: Setup = "direct"
     depth: Depth = 1
     start_ps: Time = Field(default=0, alias="start")
     priority: Priority | None = None

@@ -58,13 +58,7 @@ class Responder:
         "received_bytes",
     )
 
-    def __init__(
-        self,
-        memory: MemoryTable,
-        config: ResponderConfig,
-        queue: ReceiveQueue,
-        first_psn: int = 0,
-    ) -> None:
+    def __init__(self, memory: MemoryTable, config: ResponderConfig, queue: ReceiveQueue, first_psn: int = 0) -> None:
         self._memory = memory
         self._config = config
         self._queue = queue

@@ -102,8 +102,12 @@ class Manager:
             qp.modify(QPState.INIT)
         req = req_of(connection, self._context, service_id, SERVICES[qp.qp_type], self._level(qp), private_data)
         connection.state = State.REQ_SENT
+        began_ps, taps = self._context.engine.now_ps, self._context.taps
         connection.send(req)
         await connection.settled
+        if taps.connection_settled:
+            took_ps = self._context.engine.now_ps - began_ps
+            taps.connection_settled(self._context.name, peer.name, took_ps, connection.why)
         if connection.state is not State.ESTABLISHED:
             raise NotConnected(connection.why, connection.reason, connection.private_data)
         return connection
@@ -216,9 +220,10 @@ class Manager:
             connection.qp.peer = self._queue_pairs.get((sender.lid, rep.qpn))
             connection.qp.modify(QPState.RTR, attr)
             connection.qp.modify(QPState.RTS, attr)
-            connection.establish()
         if connection.remote_id == rep.local_id:  # also when it comes again: the RTU was lost
             connection.post(Rtu(local_id=connection.local_id, remote_id=connection.remote_id))
+        if connection.state is State.REQ_SENT:
+            connection.establish()  # last, so that no data goes before the RTU
 
     def _on_rtu(self, rtu: Rtu) -> None:
         connection = self._find(rtu.remote_id, rtu.local_id)

@@ -19,6 +19,7 @@ from emu.verbs.domain import Device
 from emu.verbs.posting import Destination
 
 RECEIVES = 1024  # MADs taken and not yet looked at
+WAYS = 1024  # peers whose headers are kept: whoever sends a MAD names one, so more are forgotten, oldest first
 SENDS = 1024  # MADs that may wait to be sent; those beyond are forgotten, as if lost
 ROCE = "rocev2"
 
@@ -43,7 +44,7 @@ class Gsi:
         if GSI_QP in context.nic.queue_pairs:
             raise VerbsError(f"{context.name} has its QP1 already")
         self._context, self._take = context, take
-        self._ways: dict[int, Envelope] = {}
+        self._ways: dict[int, Envelope] = {}  # by LID
         self._buffers = [bytearray(GRH_BYTES + MAD_BYTES) for _ in range(RECEIVES)]
         self._queue = ReceiveQueue(RECEIVES)
         self.sent = self.received = self.refused = 0  # MADs; refused: that are none of connection management
@@ -90,6 +91,8 @@ class Gsi:
 
     def _way_to(self, to: Address) -> Envelope:
         if to.lid not in self._ways:
+            if len(self._ways) >= WAYS:
+                del self._ways[next(iter(self._ways))]
             context = self._context
             self._ways[to.lid] = context.envelopes(context.address, to, GSI_QP, GSI_QP, None)[0]
         return self._ways[to.lid]

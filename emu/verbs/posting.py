@@ -43,6 +43,8 @@ class Poster(Protocol):
 
     @property
     def pd(self) -> Domain: ...
+    @property
+    def read_depth(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def wqe_of(qp: Poster, wr: SendWR, number: int) -> SendWqe:
     """The work request for the send queue. Raises VerbsError for one that the queue pair may not post."""
     if wr.opcode not in ALLOWED[qp.qp_type]:
         raise VerbsError(f"a {qp.qp_type.name} queue pair has no {wr.opcode.name}")
+    if wr.opcode in FETCHES and not qp.read_depth:
+        raise VerbsError(f"queue pair {qp.qp_num:#x} has max_rd_atomic 0: {wr.opcode.name} would wait for ever")
     if len(wr.places) > MAX_SGE:
         raise VerbsError(f"{len(wr.places)} scatter/gather entries: at most {MAX_SGE}")
     if not 0 <= wr.imm_data < 1 << 32:

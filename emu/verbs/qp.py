@@ -63,6 +63,8 @@ class QP:
         self._receives = srq.queue if srq is not None else ReceiveQueue(max_recv_wr)
         self._state: QueuePairState | None = None
         self._ways: dict[tuple[int, int | None, int], Envelope] = {}  # datagrams' headers, by where they go
+        for cq in {id(cq): cq for cq in (send_cq, recv_cq)}.values():
+            cq.attach(self._cq_overran)
 
     @property
     def envelope(self) -> Envelope:
@@ -89,10 +91,19 @@ class QP:
         """Payload that came to this queue pair and was accepted. Raises VerbsError before it may receive."""
         return self._attached().responder.received_bytes
 
+    @property
+    def read_depth(self) -> int:
+        """How many READs and atomics it may have outstanding."""
+        depth = self.attr.max_rd_atomic
+        return self.pd.context.config.max_rd_atomic if depth is None else depth
+
     def modify(self, state: QPState, attr: QPAttr | None = None) -> None:
-        """`ibv_modify_qp`. Raises VerbsError for a move that there is not, or attributes that are missing."""
+        """`ibv_modify_qp`. Raises VerbsError for a move that there is not, attributes missing, a CQ that overran."""
         if not may_move(self.state, state):
             raise VerbsError(f"queue pair {self.qp_num:#x} is {self.state.name}: it cannot go to {state.name}")
+        if state is QPState.INIT:
+            self.send_cq.check()
+            self.recv_cq.check()
         if attr is not None:
             given = {name: getattr(attr, name) for name in attr.__slots__ if getattr(attr, name) is not None}
             self.attr = replace(self.attr, **given)
@@ -238,6 +249,10 @@ class QP:
 
     def _broken(self) -> None:
         self.state = QPState.ERR
+
+    def _cq_overran(self) -> None:
+        if self.state is not QPState.RESET:
+            self.modify(QPState.ERR)
 
     def _complete(self, completion: Completion) -> None:
         wqe, status = completion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,20 @@ def test_our_own_capture_takes_as_long_again(tmp_path: Path, capsys: pytest.Capt
     captured = [each["captured_ns"] for each in result["replay"]["messages"]]
     assert len(captured) == len(ours) == 7
     assert all(abs(here - there) <= 1 for here, there in zip(ours, captured, strict=True))
+
+
+def test_the_folder_says_what_was_replayed(captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(captures / "rxe61__uc_send_write.pcap")
+    printed = replayed(capsys, file, "--speed", "1/3", "--out", str(tmp_path / "out"))
+    kept = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert kept == printed
+    told = kept["replay"]
+    assert (told["file"], told["speed"]) == (file, "1/3")
+    assert sum(told["operations"].values()) == len(told["messages"]) == kept["messages"]["posted"]
+    counted = Counter(each["operation"] for each in told["messages"])
+    assert list(told["operations"].items()) == sorted(counted.items())
+    assert sum(each["messages"] for each in told["conversations"]) == len(told["messages"])
+    assert len(told["conversations"]) == len(kept["flows"])
 
 
 def test_the_scenario_gives_fabric_and_hosts_and_nothing_else(

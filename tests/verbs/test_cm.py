@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from emu import opcodes
+from emu.addresses import address_of
 from emu.capture.recorder import Recorder, chosen
 from emu.errors import VerbsError
 from emu.run.assembly import Assembly
@@ -19,6 +20,7 @@ from emu.transport import cm
 from emu.transport.cm_message import Dreq, Reason, Rej, Rejected, Rep, Req, Rtu
 from emu.verbs import QP, SGE, Access, QPAttr, QPState, QPType, SendWR, WcStatus
 from emu.verbs.cm import Accept, Connection, Manager, Reject, Request
+from emu.verbs.gsi import SENDS, WAYS
 from tests.verbs.strangers import SERVICE, TEXT, Two
 
 
@@ -155,6 +157,22 @@ def test_nobodys_mads_change_anything(shared_data: Path) -> None:
     assert two.qp.state is QPState.RTS
     assert isinstance(connection.asked, (Req, type(None)))
     assert Rep in (type(cm.decode(bytes(frame.payload)).message) for frame in two.frames)
+
+
+@pytest.mark.parametrize("profile", ["native", "roce"])
+def test_however_many_peers_are_named_few_are_kept(profile: str) -> None:
+    two = Two(profile)
+    two.there.listen(SERVICE, two.accept)
+    gsi, peers, at_once = two.there.gsi, 3 * WAYS, SENDS // 2
+    for number in range(2, peers + 2):
+        dreq = Dreq(local_id=number, remote_id=5, remote_qpn=0)
+        two.there._take(address_of(f"LID {number + 1}", number), cm.Mad(number, dreq))  # each is answered
+        if number % at_once == 0:
+            two.idle()
+    two.idle()
+    assert gsi.sent == peers
+    assert len(gsi._ways) == WAYS
+    assert two.connect().qp.state is QPState.RTS
 
 
 TSHARK = shutil.which("tshark")

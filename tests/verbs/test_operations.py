@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from emu import opcodes
+from emu.errors import VerbsError
 from emu.frame import Frame
-from emu.verbs import AH, QPType, SendFlags, WcFlags, WcOpcode, WcStatus, WROpcode
+from emu.verbs import AH, QPAttr, QPState, QPType, SendFlags, WcFlags, WcOpcode, WcStatus, WROpcode
 from tests.verbs.ends import QKEY, Ends
 
 MTUS = (256, 1024, 4096)
@@ -145,6 +146,32 @@ def test_a_fence_waits_for_reads_and_others_overtake_them() -> None:
         last_response = max(at for at, opcode in enumerate(order) if opcode == opcodes.READ_RESPONSE_LAST)
         assert (order.index(opcodes.WRITE_ONLY) > last_response) is first
         assert [each.status for each in ends.here.cq.poll_cq(9)] == [WcStatus.SUCCESS] * 2
+
+
+FETCHES = (WROpcode.RDMA_READ, WROpcode.ATOMIC_FETCH_AND_ADD, WROpcode.ATOMIC_CMP_AND_SWP)
+
+
+@pytest.mark.parametrize("fetch", FETCHES)
+def test_a_fetch_with_no_depth_for_it_is_refused_at_posting(fetch: WROpcode) -> None:
+    ends = Ends(attr=QPAttr(max_rd_atomic=0))
+    with pytest.raises(VerbsError, match=f"max_rd_atomic 0: {fetch.name}"):
+        ends.post(fetch, 8)
+    ends.post(WROpcode.RDMA_WRITE, 8)  # nothing else is
+    ends.run()
+    assert [each.status for each in ends.here.cq.poll_cq(9)] == [WcStatus.SUCCESS]
+
+
+@pytest.mark.parametrize("fetch", FETCHES)
+def test_a_peer_that_owes_no_fetch_refuses_it(fetch: WROpcode) -> None:
+    ends = Ends(attr=QPAttr(max_dest_rd_atomic=0))
+    before = bytes(ends.there.mr.buffer)
+    ends.post(fetch, 8)
+    ends.post(WROpcode.RDMA_WRITE, 8)
+    ends.run()
+    statuses = [each.status for each in ends.here.cq.poll_cq(9)]
+    assert statuses == [WcStatus.REM_INV_REQ_ERR, WcStatus.WR_FLUSH_ERR]
+    assert ends.here.qp.state is ends.there.qp.state is QPState.ERR
+    assert ends.there.mr.buffer == before
 
 
 def test_solicited_events_wake_only_for_messages_that_ask() -> None:

@@ -27,5 +27,6 @@ def start(cluster: Cluster, model: AllToAll) -> None:
                     offset=step * PART_STEP_BYTES,
                     priority=model.priority,
                     kind=model.kind,
+                    setup=model.setup,
                 )
                 launch(cluster, channel, count=model.count, depth=1, start_ps=start_ps)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from emu.errors import InvariantBroken
 from emu.verbs import CQ, MR, QP, SGE, RecvWR, SendWR, WROpcode
+from traffic.workloads.setup import Connect
 
 SHIFTS, SHIFT_BYTES = 61, 64  # messages of a queue pair begin at so many places of the source in turn
 ATOMIC_BYTES = 8
@@ -68,6 +69,7 @@ class Channel:
     posted: int = 0
     counter: MR | None = field(default=None)  # what atomics act on
     receiver: Receiver | None = field(default=None)
+    connect: Connect | None = field(default=None)  # to be awaited before the first message, where it is given
 
     def post(self) -> None:
         """Post the next message, to the next place in turn."""

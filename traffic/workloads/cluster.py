@@ -10,8 +10,10 @@ from pathlib import Path
 
 from emu.engine import Engine, stream
 from emu.errors import MachineError
-from emu.verbs import MR, PD, Access, Context
+from emu.verbs import MR, PD, QP, Access, Context
+from emu.verbs.cm import CmConfig
 from traffic.workloads.channel import ATOMIC_BYTES, ATOMIC_OPS, RECEIVED_OPS, SHIFT_BYTES, SHIFTS, Channel, Receiver
+from traffic.workloads.setup import Connect, Exchange
 
 TILE_BYTES = 65_521  # a prime: repeats of the pattern never line up with packets
 ROOM_BYTES = 1 << 24  # for messages outstanding side by side, where a queue pair keeps several
@@ -35,9 +37,11 @@ class Cluster:
     contexts: Mapping[str, Context]
     seed: int
     memory_bytes: int = field(default_factory=available_memory_bytes)  # what buffers may take
+    cm: CmConfig = field(default_factory=CmConfig)  # of queue pairs that connect over QP1
     _domains: dict[str, PD] = field(init=False, default_factory=dict)
     _sources: dict[str, MR] = field(init=False, default_factory=dict)
     _places: Counter[str] = field(init=False, default_factory=Counter)
+    _exchange: Exchange | None = field(init=False, default=None)
 
     def numbers(self, kind: str) -> str:
         """The purpose of random numbers for the next traffic of a kind: `permutation/0`, then `permutation/1`."""
@@ -71,12 +75,13 @@ class Cluster:
         depth: int = 1,
         priority: int | None = None,
         kind: str = "write",
+        setup: str = "direct",
     ) -> Channel:
-        """A connected queue pair of `source`, whose messages carry `length` bytes of noise from about `offset` of it.
+        """A queue pair of `source`, whose messages carry `length` bytes of noise from about `offset` of it.
 
         Where they go there is room for `depth` of them side by side, within ROOM_BYTES. `priority`: the SL or 802.1p
         priority of its data, the fabric's unless given; `kind`: which traffic it belongs to. A `read` brings the bytes
-        from `destination`.
+        from `destination`. It is connected already, or (`setup` cm) will be by awaiting the channel's `connect`.
         """
         sender, receiver = self.domain(source), self.domain(destination)
         cq = self.contexts[source].create_cq(depth)
@@ -84,18 +89,26 @@ class Cluster:
         slots = max(1, min(depth, ROOM_BYTES // max(length, 1)))
         far_cq = self.contexts[destination].create_cq(max(slots, 1) + 1)
         far = receiver.create_qp(far_cq, max_recv_wr=slots + 1, kind=kind, priority=priority)
-        qp.connect(far)
+        connect = self._connect(qp, far, setup)
         giver, taker = (destination, source) if op == "read" else (source, destination)
         if op in ATOMIC_OPS:
             taker = source  # what was there before comes back
         target = self.register(taker, slots * length, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         noise = self.source(giver, offset + length + SHIFTS * SHIFT_BYTES)
-        channel = Channel(qp, cq, noise, offset, target, length, slots, op)
+        channel = Channel(qp, cq, noise, offset, target, length, slots, op, connect=connect)
         if op in ATOMIC_OPS:
             channel.counter = self.register(destination, ATOMIC_BYTES, Access.LOCAL_WRITE | Access.REMOTE_ATOMIC)
         if op in RECEIVED_OPS:
             channel.receiver = Receiver(far, far_cq, target, length, slots, op)
         return channel
+
+    def _connect(self, qp: QP, far: QP, setup: str) -> Connect | None:
+        if setup == "direct":
+            qp.connect(far)
+            return None
+        if self._exchange is None:
+            self._exchange = Exchange(self.cm)
+        return self._exchange.between(qp, far)
 
     def register(self, host: str, length: int, access: Access = Access.LOCAL_WRITE) -> MR:
         """A buffer of zeros. Raises MachineError where that is more than this machine has."""

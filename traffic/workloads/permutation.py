@@ -26,6 +26,7 @@ def start(cluster: Cluster, model: Permutation) -> None:
                 depth=model.depth,
                 priority=model.priority,
                 kind=model.kind,
+                setup=model.setup,
             )
             launch(cluster, channel, count=model.count, depth=model.depth, start_ps=start_ps)
 

@@ -30,12 +30,15 @@ def start(cluster: Cluster, model: Poisson) -> None:
                 depth=model.count,
                 priority=model.priority,
                 kind=model.kind,
+                setup=model.setup,
             )
-            context = cluster.contexts[source]
-            wire_bytes = message_wire_bytes(channel.qp.envelope, model.size_bytes, context.config.path_mtu_bytes)
+            context, qp = cluster.contexts[source], channel.qp
+            there = cluster.contexts[destination].address
+            headers, _ = context.envelopes(context.address, there, qp.qp_num, qp.qp_num, model.priority)
+            wire_bytes = message_wire_bytes(headers, model.size_bytes, context.config.path_mtu_bytes)
             gap_ps = mean_gap_ps(wire_bytes * model.qps, context.nic.port.rate_bps, model.load)
             times = arrivals(cluster.seed, f"{purpose}/{next(numbers)}", model.count, gap_ps)
-            launch_open(cluster, channel, times_ps=(model.start_ps + when_ps for when_ps in times), count=model.count)
+            launch_open(cluster, channel, times_ps=times, count=model.count, start_ps=model.start_ps)
 
 
 def arrivals(seed: int, purpose: str, count: int, mean_gap_ps: Fraction | int) -> Iterator[int]:

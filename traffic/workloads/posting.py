@@ -15,18 +15,41 @@ def launch(cluster: Cluster, channel: Channel, *, count: int, depth: int, start_
     cluster.engine.spawn(write_all(cluster.engine, channel, count=count, depth=depth, start_ps=start_ps))
 
 
-def launch_open(cluster: Cluster, channel: Channel, *, times_ps: Iterator[int], count: int) -> None:
-    """Start the coroutines that post `count` messages, one at each of the times, and take their completions."""
+def launch_open(cluster: Cluster, channel: Channel, *, times_ps: Iterator[int], count: int, start_ps: int) -> None:
+    """Start the coroutines that post `count` messages, one at each of the times, and take their completions.
+
+    Times are from `start_ps` on, or from when it is connected, if that is to be done then.
+    """
     channel.qp.expected = count
+    if channel.connect is None:
+        _open(cluster.engine, channel, (start_ps + when_ps for when_ps in times_ps), count)
+    else:
+        cluster.engine.spawn(_open_connected(cluster.engine, channel, times_ps, count, start_ps))
+
+
+def _open(engine: Engine, channel: Channel, times_ps: Iterator[int], count: int) -> None:
     ledger = Ledger(count)
-    cluster.engine.spawn(post_at(cluster.engine, channel, ledger, times_ps))
-    cluster.engine.spawn(take_all(channel, ledger))
+    engine.spawn(post_at(engine, channel, ledger, times_ps))
+    engine.spawn(take_all(channel, ledger))
+
+
+async def _open_connected(engine: Engine, channel: Channel, times_ps: Iterator[int], count: int, start_ps: int) -> None:
+    if await ready(engine, channel, start_ps):
+        now_ps = engine.now_ps
+        _open(engine, channel, (now_ps + when_ps for when_ps in times_ps), count)
+
+
+async def ready(engine: Engine, channel: Channel, start_ps: int) -> bool:
+    """Wait for the start, and for the connection if it is to be made then; False: it could not be."""
+    if start_ps > engine.now_ps:
+        await engine.sleep(start_ps - engine.now_ps)
+    return channel.connect is None or await channel.connect()
 
 
 async def write_all(engine: Engine, channel: Channel, *, count: int, depth: int, start_ps: int) -> None:
     """Send `count` messages, `depth` of them outstanding, and check each in memory; stops at the first that fails."""
-    if start_ps > engine.now_ps:
-        await engine.sleep(start_ps - engine.now_ps)
+    if not await ready(engine, channel, start_ps):
+        return
     done = failed = 0
     while done + failed < channel.posted or (channel.posted < count and not failed):
         while channel.posted < count and not failed and channel.posted - done < depth:

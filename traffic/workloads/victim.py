@@ -13,6 +13,12 @@ def start(cluster: Cluster, model: Victim) -> None:
     if model.pair is None:
         raise ScenarioError("a victim's pair is missing: emu.scenario.load chooses it")
     channel = cluster.connect(
-        *model.pair, model.size_bytes, op=model.op, depth=model.depth, priority=model.priority, kind=model.kind
+        *model.pair,
+        model.size_bytes,
+        op=model.op,
+        depth=model.depth,
+        priority=model.priority,
+        kind=model.kind,
+        setup=model.setup,
     )
     launch(cluster, channel, count=model.count, depth=model.depth, start_ps=model.start_ps)

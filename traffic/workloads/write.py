@@ -20,5 +20,6 @@ def start(cluster: Cluster, model: Write) -> None:
                 depth=model.depth,
                 priority=model.priority,
                 kind=model.kind,
+                setup=model.setup,
             )
             launch(cluster, channel, count=model.count, depth=model.depth, start_ps=start_ps)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emu.errors import InvariantBroken, MachineError
@@ -23,7 +25,7 @@ traffic: [{kind: write, pairs: [[h0, h1]], size: 1B}]
 """
 
 
-def cluster(seed: int = 1, **more: int) -> Cluster:
+def cluster(seed: int = 1, **more: Any) -> Cluster:
     """Two hosts in memory, nothing started."""
     assembly = Assembly(parse(TEXT, "two.yaml", ()))
     assembly.fabric.join(None)
