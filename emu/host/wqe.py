@@ -52,15 +52,16 @@ def rewrite(send: SendWqe, wqe: Wqe, memory: MemoryTable | None) -> WcStatus:
     segments = SEGMENTS.get(opcode)
     access = Access(0) if segments is not None else Access.LOCAL_WRITE
     if memory is not None and wqe.data:
-        pieces = []
+        pieces, regions = [], []
         for byte_count, lkey, addr in wqe.data:
             region = memory.find(lkey, addr, byte_count, access)
             if region is None:
                 return WcStatus.LOC_PROT_ERR
             if segments is None:
                 pieces.append(region.slice(addr, byte_count))
+                regions.append(region)
         if segments is None:
-            send.sink = Scatter(pieces, wqe.data[0][2])
+            send.sink = Scatter(pieces, wqe.data[0][2], regions)
     elif segments is None:
         send.sink = NOWHERE
     if opcode in ATOMICS and (length != 8 or wqe.remote_addr % 8):

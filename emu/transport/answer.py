@@ -6,7 +6,7 @@ from emu import opcodes
 from emu.frame import Envelope, Frame
 from emu.transport.memory import MemoryRegion
 from emu.transport.psn import PSN_MASK, expand
-from emu.transport.syndrome import NAK_REMOTE_ACCESS_ERROR, is_ack, is_nak
+from emu.transport.syndrome import NAK_REMOTE_ACCESS_ERROR, is_ack
 
 Answer = tuple[int, int, int]
 """PSN, syndrome and MSN of an acknowledgement that is owed."""
@@ -113,10 +113,10 @@ class Owed:
 def merge(pending: Answer, answer: Answer) -> Answer:
     """The one acknowledgement that says what two owed ones would: the newer, unless it would hide a refusal.
 
-    A NAK asks for a packet, and is sent once; an ACK of less than that packet does not answer it.
+    A NAK or an RNR NAK asks for a packet, and is sent once; an ACK of less than that packet does not answer it.
     """
     asks_for, syndrome, _ = pending
-    if is_nak(syndrome) and is_ack(answer[1]) and expand(answer[0], asks_for) < asks_for:
+    if not is_ack(syndrome) and is_ack(answer[1]) and expand(answer[0], asks_for) < asks_for:
         return pending
     return answer
 

@@ -26,7 +26,7 @@ REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
 class MemoryRegion:
     """A registered buffer: `length` bytes at virtual address `addr`."""
 
-    __slots__ = ("access", "addr", "buffer", "domain", "is_known", "length", "lkey", "rkey", "view")
+    __slots__ = ("access", "addr", "buffer", "domain", "is_known", "is_registered", "length", "lkey", "rkey", "view")
 
     def __init__(self, buffer: bytearray, addr: int, key: int, access: Access, domain: int = 0) -> None:
         self.buffer = buffer
@@ -38,10 +38,11 @@ class MemoryRegion:
         self.access = access
         self.domain = domain  # the protection domain that it belongs to
         self.is_known = True  # whether its keys are: what has begun under a key ends with it
+        self.is_registered = True  # a peer may have made its keys unknown before
 
     def covers(self, addr: int, length: int) -> bool:
         """Whether `length` bytes at `addr` lie wholly inside."""
-        return self.addr <= addr and addr + length <= self.addr + self.length
+        return self.addr <= addr and length >= 0 and addr + length <= self.addr + self.length
 
     def slice(self, addr: int, length: int) -> memoryview:
         """The bytes there, not copied; the caller has checked the bounds."""
@@ -86,11 +87,13 @@ class MemoryTable:
         return MemoryTable(self._keys, self._keys.domains)
 
     def register(self, length: int, access: Access) -> MemoryRegion:
-        """A region of `length` zero bytes. Raises VerbsError for a negative length."""
-        if length < 0:
-            raise VerbsError(f"a memory region of {length} bytes")
+        """A region of `length` zero bytes. Raises VerbsError for a negative length, or one that this machine lacks."""
+        try:
+            buffer = bytearray(length)
+        except (MemoryError, OverflowError, ValueError):
+            raise VerbsError(f"a memory region of {length} bytes: more than there is, or less than none") from None
         keys = self._keys
-        region = MemoryRegion(bytearray(length), keys.next_addr, keys.next_key, access, self._domain)
+        region = MemoryRegion(buffer, keys.next_addr, keys.next_key, access, self._domain)
         keys.regions[region.rkey] = region
         keys.order.append(region)
         if keys.on_register is not None:
@@ -118,18 +121,24 @@ class MemoryTable:
         """Tell of each region that is registered with this NIC from now on."""
         self._keys.on_register = on_register
 
+    def deregister(self, region: MemoryRegion) -> None:
+        """`ibv_dereg_mr`. Raises VerbsError for a region of another domain, or one that is deregistered already."""
+        if not region.is_registered or region.domain != self._domain or self.at(region.addr, 0) is not region:
+            raise VerbsError(f"no memory region with lkey {region.lkey:#x} is registered in this protection domain")
+        region.is_registered = False
+        self.invalidate(region.rkey)
+
     def invalidate(self, key: int) -> None:
-        """No longer know a key, as `ibv_dereg_mr` asks."""
+        """No longer know a key."""
         region = self._regions.get(key)
         if region is not None and region.domain == self._domain:
             region.is_known = False
             del self._regions[key]
 
-    def revoke(self, key: int) -> None:
-        """The same, as a peer asks by a SEND with invalidate: only of a key that grants peers something."""
+    def may_revoke(self, key: int) -> bool:
+        """Whether a peer may invalidate it by a SEND: it is of this domain, and grants peers something."""
         region = self._regions.get(key)
-        if region is not None and region.access & REMOTE:
-            self.invalidate(key)
+        return region is not None and region.domain == self._domain and bool(region.access & REMOTE)
 
     def find(self, key: int, addr: int, length: int, access: Access) -> MemoryRegion | None:
         """The region of that key if the bytes lie in it and every right asked for is granted."""

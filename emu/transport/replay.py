@@ -10,18 +10,21 @@ from emu.transport.answer import AtomicAnswer
 
 
 class ReadDone(NamedTuple):
-    """A READ that was taken: its packets from `first` on, and what it read."""
+    """A READ that was taken: its packets from `first` on, of so many bytes, and what it read."""
 
     first: int
     packets: int
+    mtu_bytes: int
     addr: int
     rkey: int
     length: int
 
     def has(self, number: int, addr: int, rkey: int, length: int) -> bool:
-        """Whether a request is for the same bytes, or for the rest of them."""
-        inside = self.addr <= addr and addr + length <= self.addr + self.length
-        return self.first <= number < self.first + self.packets and rkey == self.rkey and inside
+        """Whether a request is for bytes that this one brought, each in the packet that brought it."""
+        place = number - self.first
+        offset = place * self.mtu_bytes
+        inside = addr == self.addr + offset and offset + length <= self.length
+        return 0 <= place < self.packets and rkey == self.rkey and inside
 
 
 class Replay:

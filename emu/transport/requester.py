@@ -31,7 +31,7 @@ RNR_RETRY_ENDLESS = 7
 class Requester(SendQueue):
     """A send queue that heeds answers, and their absence."""
 
-    __slots__ = ("_implied", "_rnr_left", "_tries_left", "fetched", "landed_addr")
+    __slots__ = ("_fatal", "_implied", "_rnr_left", "_tries_left", "fetched", "landed_addr")
 
     finished: list[Completion] = []  # noqa: RUF012 - nothing is finished by sending it: empty for ever
 
@@ -40,6 +40,7 @@ class Requester(SendQueue):
         self._tries_left = config.retry_cnt
         self._rnr_left = config.rnr_retry
         self._implied = False  # a gap in what came back has made us send again already
+        self._fatal: tuple[int, WcStatus] | None = None  # a packet that the peer refused for good, and why
         self.landed_addr = -1  # where the payload of the last response went; -1: nowhere
         self.fetched: SendWqe | None = None  # whose last response the last one taken was
 
@@ -62,7 +63,7 @@ class Requester(SendQueue):
         if not is_nak(syndrome):
             return done
         if syndrome != NAK_PSN_SEQUENCE_ERROR:
-            return done + self._fail(nak_status(syndrome))
+            return done + self._refuse(number, nak_status(syndrome), now_ps)
         if self._next <= number:
             return done  # it is about to be sent again anyway
         return done + self._retry(now_ps)
@@ -78,8 +79,9 @@ class Requester(SendQueue):
             return []  # it was here already, or answers nothing
         if number > expected:  # a gap: what was asked for before is lost
             return self._up_to(number, now_ps)
-        if not self._take(wqe, frame):
-            return self._advance(expected, now_ps) + self._fail(WcStatus.BAD_RESP_ERR)
+        fault = self._take(wqe, frame)
+        if fault:
+            return self._advance(expected, now_ps) + self._fail(fault)
         wqe.received += 1
         if wqe.received == wqe.packets:
             self._fetches.popleft()
@@ -101,21 +103,23 @@ class Requester(SendQueue):
         """The queue pair goes to the error state: what is queued comes back flushed."""
         return self._fail(WcStatus.WR_FLUSH_ERR)
 
-    def _take(self, wqe: SendWqe, frame: Frame) -> bool:
-        """Put what came back where it belongs; False: it is no answer to what was asked."""
+    def _take(self, wqe: SendWqe, frame: Frame) -> WcStatus:
+        """Put what came back where it belongs; what is wrong with it, if anything is."""
+        if not wqe.sink.region.is_known:
+            return WcStatus.LOC_PROT_ERR
         if wqe.opcode in ATOMICS:
             if frame.opcode != opcodes.ATOMIC_ACKNOWLEDGE or not frame.extension:
-                return False
+                return WcStatus.BAD_RESP_ERR
             wqe.sink.write(0, frame.extension[0].to_bytes(8, "little"))
             self.landed_addr = wqe.sink.addr
-            return True
+            return WcStatus.SUCCESS
         start = wqe.received * self._mtu_bytes
         wanted = min(self._mtu_bytes, wqe.size_bytes - start)
-        if frame.opcode == opcodes.ATOMIC_ACKNOWLEDGE or len(frame.payload) != wanted:
-            return False
+        if len(frame.payload) != wanted or not is_due(frame.opcode, wqe):
+            return WcStatus.BAD_RESP_ERR
         wqe.sink.write(start, frame.payload)
         self.landed_addr = wqe.sink.addr + start
-        return True
+        return WcStatus.SUCCESS
 
     def _up_to(self, acked: int, now_ps: int) -> list[Completion]:
         """All packets before `acked` were taken; but a fetch is done only when what it asked for is here."""
@@ -139,7 +143,18 @@ class Requester(SendQueue):
             self.deadline_ps = -1
         elif self._refused < 0:
             self._restart_timer(now_ps)
+        if self._fatal is not None and acked >= self._fatal[0]:
+            done += self._fail(self._fatal[1])
         return done
+
+    def _refuse(self, number: int, status: WcStatus, now_ps: int) -> list[Completion]:
+        """The peer refuses a packet for good: its work request fails, once what fetches before it are done."""
+        self._fatal = (number, status)
+        if self._acked >= number:
+            return self._fail(status)
+        if self._implied or self._next <= self._acked:
+            return []
+        return self._retry(now_ps, implied=True)
 
     def _retry(self, now_ps: int, *, implied: bool = False) -> list[Completion]:
         if self._tries_left == 0:
@@ -167,7 +182,25 @@ class Requester(SendQueue):
         """The queue pair goes to the error state: the oldest request carries the status, the rest are flushed."""
         self.failed = True
         self.deadline_ps = -1
-        done = [(wqe, status if index == 0 else WcStatus.WR_FLUSH_ERR) for index, wqe in enumerate(self._wqes)]
+        done = [(wqe, status if index == 0 else self._flushed(wqe)) for index, wqe in enumerate(self._wqes)]
         self._wqes.clear()
         self._fetches.clear()
         return done
+
+    def _flushed(self, wqe: SendWqe) -> WcStatus:
+        """What a request behind the one that failed is told: the peer's refusal, if it was of that one."""
+        if self._fatal is not None and wqe.first <= self._fatal[0] < wqe.first + wqe.packets:
+            return self._fatal[1]
+        return WcStatus.WR_FLUSH_ERR
+
+
+def is_due(opcode: int, wqe: SendWqe) -> bool:
+    """Whether a READ's next response may have that opcode; one that was asked for again begins anew where that is."""
+    place, last = wqe.received, wqe.packets - 1
+    if opcode == opcodes.READ_RESPONSE_MIDDLE:
+        return 0 < place < last
+    if opcode == opcodes.READ_RESPONSE_LAST:
+        return 0 < place == last
+    if opcode != (opcodes.READ_RESPONSE_ONLY if place == last else opcodes.READ_RESPONSE_FIRST):
+        return False
+    return place == 0 or wqe.message.retransmitted > 0

