@@ -121,14 +121,38 @@ class Nic:
             self.host.attach(qp_num, state)
 
     def detach(self, qp_num: int) -> None:
-        """Forget a queue pair: its frames are dropped from now on."""
+        """Forget a queue pair: its frames are dropped from now on, and nothing comes of what it held."""
         state = self.queue_pairs.pop(qp_num, None)
-        if state is not None and state.timer is not None:
+        if state is None:
+            return
+        if state.timer is not None:
             state.timer.stop()
+        state.is_broken = state.is_mute = True
+        state.requester.flush()
+        state.responder.flush()
+        self._transmit.forget(state)
 
     def break_off(self, state: QueuePairState) -> None:
-        """The queue pair goes to the error state, by its owner's wish."""
+        """The queue pair goes to the error state, by its owner's wish: it answers nothing more."""
+        state.is_mute = True
+        self._transmit.hush(state)
         self._break(state)
+
+    def drain(self, state: QueuePairState) -> None:
+        """What the queue pair has begun to send goes on; all else waits for `go_on`."""
+        if state.parked is None:
+            state.parked = state.requester.withdraw()
+
+    def go_on(self, state: QueuePairState) -> None:
+        """It waits no longer."""
+        parked, state.parked = state.parked or [], None
+        for wqe in parked:
+            state.requester.post(wqe)
+        self._transmit.offer(state)
+
+    def flush_receive(self, state: QueuePairState, received: Received) -> None:
+        """A receive was posted to a queue pair in error."""
+        self._received(state, [received])
 
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """A work request was posted now; its frames may leave when the post leg has passed."""
@@ -145,6 +169,9 @@ class Nic:
             self._finish(state, [(wqe, WcStatus.WR_FLUSH_ERR)])
             return
         wqe.message.hops = [self.port.begin(parts, self._transmit.lanes[state.envelope.lane])]
+        if state.parked is not None:
+            state.parked.append(wqe)
+            return
         state.requester.post(wqe)
         self._transmit.offer(state)
 
@@ -162,7 +189,7 @@ class Nic:
 
     def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
         """What the answer brings is here, so it may leave."""
-        self._transmit.owe(state, answer, self.timing.ack_turnaround_ps)
+        self._owe((state, answer))
 
     def deliver(self, message: Message) -> None:
         """The message's data is visible now; its parts are complete."""
@@ -258,7 +285,10 @@ class Nic:
             state.is_broken = True
             if state.on_broken is not None:
                 state.on_broken()
-            self._finish(state, state.requester.flush())
+            parked, state.parked = state.parked or [], None
+            flushed = state.requester.flush() + [(wqe, WcStatus.WR_FLUSH_ERR) for wqe in parked]
+            if flushed:
+                self._finish(state, flushed)
             self._received(state, state.responder.flush())
 
     def _notify(self, envelope: Envelope) -> None:
@@ -284,7 +314,8 @@ class Nic:
         self._engine.release()
 
     def _owe(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
-        self._transmit.owe(*owed, self.timing.ack_turnaround_ps)
+        if not owed[0].is_mute:
+            self._transmit.owe(*owed, self.timing.ack_turnaround_ps)
 
     def _take_answer(self, state: QueuePairState, done: list[Completion]) -> None:
         if state.armed_ps != state.requester.deadline_ps:
@@ -292,7 +323,9 @@ class Nic:
         if done:
             self._finish(state, done)
         if state.requester.failed:
-            self._break(state)
+            if not state.is_broken:
+                self.break_off(state)
+            return
         self._transmit.offer(state)
 
     def _timed_out(self, state: QueuePairState) -> None:
@@ -302,7 +335,7 @@ class Nic:
 
     def _fetch(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
         state, answer = owed
-        if self.host is not None and not isinstance(answer, tuple):
+        if self.host is not None and not isinstance(answer, tuple) and not state.is_mute:
             self.host.fetch(state, answer)
 
     def _finish(self, state: QueuePairState, done: list[Completion]) -> None:

@@ -36,6 +36,7 @@ class SendSide(Protocol):
     def look_again(self) -> None: ...
 
     def post(self, wqe: SendWqe) -> None: ...
+    def withdraw(self) -> list[SendWqe]: ...
     def can_send(self) -> bool: ...
     def next_frame(self, now_ps: int) -> Frame: ...
     def on_acknowledge(self, frame: Frame, now_ps: int) -> list[Completion]: ...
@@ -67,11 +68,13 @@ class QueuePairState:
         "envelope",
         "is_answering",
         "is_broken",
+        "is_mute",
         "memory",
         "mtu_bytes",
         "notice_envelope",
         "on_broken",
         "pacer",
+        "parked",
         "queued",
         "rate",
         "receive",
@@ -100,6 +103,8 @@ class QueuePairState:
         self.transport = transport  # the part of opcodes that says which
         self.on_broken: Callable[[], object] | None = None
         self.is_broken = False  # in error, and flushed
+        self.is_mute = False  # in error by itself, or reset: it answers nothing more
+        self.parked: list[SendWqe] | None = None  # what waits while the send queue drains; None: it does not drain
         self.answers: deque[AnyAnswer] = deque()  # owed and ready to leave, in order
         self.is_answering = False  # whether it waits for its turn to answer
         self.queued = False  # whether it waits for its turn to send, or for its pacing

@@ -102,6 +102,25 @@ class Transmit:
             state.queued = True
             self._line_up(state)
 
+    def hush(self, state: QueuePairState) -> None:
+        """A queue pair answers nothing more."""
+        state.answers.clear()
+        if state.is_answering:
+            state.is_answering = False
+            lane = self.lanes[state.envelope.lane]
+            (lane.reads if state in lane.reads else lane.answers).remove(state)
+
+    def forget(self, state: QueuePairState) -> None:
+        """Nor does it send, not even what was made and has to wait."""
+        self.hush(state)
+        if state.pacer is not None and state.pacer.running:
+            state.pacer.stop()
+        lane = self.lanes[state.envelope.lane]
+        if lane.pending is not None and (lane.pending_of is state or lane.pending.envelope is state.envelope):
+            lane.pending = lane.pending_of = None
+            self.port.unblock(lane)
+            self.port.kick()
+
     def starved_ps(self, state: QueuePairState) -> int:
         """For how long the wire was idle since the queue pair had nothing for it but bytes still on their way."""
         since_ps, carried_ps = state.starved_ps
