@@ -8,7 +8,7 @@ from typing import cast
 from emu import opcodes
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
-from emu.frame import Frame, Message
+from emu.frame import Envelope, Frame, Message
 from emu.measure.floor import Hop, Runs, transit_ps
 from emu.measure.measurement import Flow
 from emu.scenario.model import Scenario
@@ -37,7 +37,7 @@ class Routes:
     def __init__(self, fabric: Fabric, scenario: Scenario) -> None:
         self._fabric = fabric
         self._scenario = scenario
-        self._hops: dict[QP, tuple[Hop, ...]] = {}
+        self._hops: dict[Envelope, tuple[Hop, ...]] = {}  # a queue pair that is connected again has others
         self._floors: dict[tuple[tuple[Hop, ...], tuple[Hop, ...], int, WROpcode, int], int] = {}
 
     @cached_property
@@ -95,9 +95,9 @@ class Routes:
         return self.floor_ps(qp, flow.size_bytes, WROpcode[flow.operation], flow.messages)
 
     def _way(self, qp: QP) -> tuple[Hop, ...]:
-        hops = self._hops.get(qp)
+        hops = self._hops.get(qp.envelope)
         if hops is None:
-            hops = self._hops[qp] = self._hops_of(qp)
+            hops = self._hops[qp.envelope] = self._hops_of(qp)
         return hops
 
     def _hops_of(self, qp: QP) -> tuple[Hop, ...]:

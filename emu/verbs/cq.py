@@ -33,10 +33,12 @@ class CQ:
     room, the flushed ones included. Its queue pairs go to the error state, and whoever asks it anything hears of it.
     """
 
-    def __init__(self, cqe: int) -> None:
+    def __init__(self, cqe: int, host: str = "") -> None:
+        """Raises VerbsError below 1. `host`: whose queue pairs may use it; empty: anybody's."""
         if cqe < 1:
             raise VerbsError(f"a completion queue of {cqe} entries: at least 1")
         self.cqe = cqe
+        self.host = host
         self.overran = False
         self.lost = 0
         self._entries: deque[WC] = deque()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from emu.addresses import Address
 from emu.devices.nic import Nic
 from emu.engine import Engine
-from emu.errors import VerbsError
+from emu.errors import ScenarioError, VerbsError
 from emu.taps import Taps
 from emu.transport.memory import Access, MemoryRegion
 from emu.transport.received import ResponderConfig
@@ -16,10 +16,11 @@ from emu.transport.work import Gather, Payload, Scatter
 from emu.verbs.address import AH
 from emu.verbs.cq import CQ
 from emu.verbs.domain import EnvelopeFactory
+from emu.verbs.numbers import coerced, flags
 from emu.verbs.qp import QP
 from emu.verbs.srq import SRQ
 from emu.verbs.state import QPType
-from emu.verbs.wr import SGE
+from emu.verbs.wr import MAX_SGE, SGE
 
 
 class Context:
@@ -57,7 +58,7 @@ class Context:
 
     def create_cq(self, cqe: int = 1024) -> CQ:
         """`ibv_create_cq` with room for `cqe` entries. Raises VerbsError below 1."""
-        return CQ(cqe)
+        return CQ(cqe, self.name)
 
 
 class PD:
@@ -68,20 +69,33 @@ class PD:
         self.memory = context.nic.memory.next_domain()
 
     def reg_mr(self, length: int, access: Access = Access.LOCAL_WRITE) -> MemoryRegion:
-        """`ibv_reg_mr` of `length` fresh zero bytes. Raises VerbsError for a negative length."""
+        """`ibv_reg_mr` of `length` fresh zero bytes.
+
+        Raises VerbsError for a length that cannot be, and for peers' writes and atomics without LOCAL_WRITE.
+        """
+        access = flags(Access, access, "access rights")
+        if access & (Access.REMOTE_WRITE | Access.REMOTE_ATOMIC) and Access.LOCAL_WRITE not in access:
+            raise VerbsError("what peers may write to, or act on, must be LOCAL_WRITE too")
         return self.memory.register(length, access)
 
     def dereg_mr(self, region: MemoryRegion) -> None:
-        """`ibv_dereg_mr`: its keys are known no longer."""
-        self.memory.invalidate(region.rkey)
+        """`ibv_dereg_mr`: its keys are known no longer, and what is posted to it fails when it is used.
+
+        Raises VerbsError for a region that is not registered here, or not any more.
+        """
+        self.memory.deregister(region)
 
     def create_ah(self, address: Address, priority: int | None = None) -> AH:
-        """`ibv_create_ah`."""
+        """`ibv_create_ah`. Raises VerbsError for a priority that there is not."""
+        try:
+            self.context.envelopes(self.context.address, address, 0, 0, priority)
+        except ScenarioError as error:
+            raise VerbsError(str(error)) from None
         return AH(address=address, priority=priority)
 
     def create_srq(self, max_wr: int = 1024) -> SRQ:
         """`ibv_create_srq`. Raises VerbsError below 0."""
-        return SRQ(self.scatter, max_wr)
+        return SRQ(self.scatter, max_wr, self.context.name)
 
     def create_qp(
         self,
@@ -99,14 +113,19 @@ class PD:
         """`ibv_create_qp`, in the reset state. Receives are told of in `recv_cq`, the send queue's unless given.
 
         `kind` is what its traffic is called in results; `priority` is its SL or 802.1p priority, the fabric's unless
-        given.
+        given. Raises VerbsError for numbers that cannot be, and for queues of another host.
         """
+        if srq is not None and srq.host != self.context.name:
+            raise VerbsError(f"the shared receive queue is {srq.host}'s, the queue pair {self.context.name}'s")
+        for cq in (send_cq, recv_cq):
+            if cq is not None and cq.host not in ("", self.context.name):
+                raise VerbsError(f"the completion queue is {cq.host}'s, the queue pair {self.context.name}'s")
         return QP(
             self,
             send_cq,
             recv_cq or send_cq,
             srq,
-            qp_type=qp_type,
+            qp_type=coerced(QPType, qp_type, "a type of queue pairs"),
             max_send_wr=max_send_wr,
             max_recv_wr=max_recv_wr,
             max_inline_data=max_inline_data,
@@ -116,15 +135,19 @@ class PD:
 
     def gather(self, places: Sequence[SGE]) -> Payload:
         """The bytes of those places. Raises VerbsError where an lkey does not cover one."""
-        pieces = [self._piece(place, Access(0)) for place in places]
+        pieces = [self._region(place, Access(0)).slice(place.addr, place.length) for place in places]
         return pieces[0] if len(pieces) == 1 else Gather(pieces)
 
     def scatter(self, places: Sequence[SGE]) -> Scatter:
         """Those places to write to. Raises VerbsError where an lkey does not cover one, or may not be written."""
-        return Scatter([self._piece(place, Access.LOCAL_WRITE) for place in places], places[0].addr if places else 0)
+        if len(places) > MAX_SGE:
+            raise VerbsError(f"{len(places)} scatter/gather entries: at most {MAX_SGE}")
+        regions = [self._region(place, Access.LOCAL_WRITE) for place in places]
+        pieces = [region.slice(place.addr, place.length) for region, place in zip(regions, places, strict=True)]
+        return Scatter(pieces, places[0].addr if places else 0, regions)
 
-    def _piece(self, place: SGE, access: Access) -> memoryview:
+    def _region(self, place: SGE, access: Access) -> MemoryRegion:
         region = self.memory.find(place.lkey, place.addr, place.length, access)
         if region is None:
             raise VerbsError(f"lkey {place.lkey:#x} does not cover {place.length} bytes at {place.addr:#x}")
-        return region.slice(place.addr, place.length)
+        return region

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from emu.addresses import Address
 from emu.errors import VerbsError
-from emu.frame import Message
+from emu.frame import Envelope, Message
 from emu.transport.wc import WcStatus
 from emu.transport.work import (
     ATOMIC_BYTES,
@@ -20,13 +20,25 @@ from emu.transport.work import (
     WROpcode,
 )
 from emu.verbs.domain import Domain
-from emu.verbs.state import QPType
-from emu.verbs.wr import SendWR
+from emu.verbs.numbers import coerced, flags, within
+from emu.verbs.state import QPAttr, QPType
+from emu.verbs.wr import MAX_SGE, SendWR
 
 __all__ = ["Destination", "WcStatus", "wqe_of"]
 
 MAX_MESSAGE_BYTES = 2**31  # IBTA vol. 1, 9.7.1
-MAX_SGE = 30
+OWN_QKEY = 1 << 31  # a work request's Q_Key with this bit stands for the queue pair's own (IBTA vol. 1, 10.2.5)
+WIDTHS = (
+    ("wr_id", 64),
+    ("remote_addr", 64),
+    ("rkey", 32),
+    ("imm_data", 32),
+    ("invalidate_rkey", 32),
+    ("compare_add", 64),
+    ("swap", 64),
+    ("remote_qpn", 24),
+    ("remote_qkey", 32),
+)
 ALLOWED = {
     QPType.RC: frozenset(WROpcode),
     QPType.UC: frozenset((WROpcode.RDMA_WRITE, WROpcode.RDMA_WRITE_WITH_IMM, WROpcode.SEND, WROpcode.SEND_WITH_IMM)),
@@ -44,7 +56,12 @@ class Poster(Protocol):
     @property
     def pd(self) -> Domain: ...
     @property
+    def attr(self) -> QPAttr: ...
+    @property
+    def mtu_bytes(self) -> int: ...
+    @property
     def read_depth(self) -> int: ...
+    def way_of(self, wqe: SendWqe) -> Envelope: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,49 +76,59 @@ class Destination:
 
 def wqe_of(qp: Poster, wr: SendWR, number: int) -> SendWqe:
     """The work request for the send queue. Raises VerbsError for one that the queue pair may not post."""
-    if wr.opcode not in ALLOWED[qp.qp_type]:
-        raise VerbsError(f"a {qp.qp_type.name} queue pair has no {wr.opcode.name}")
-    if wr.opcode in FETCHES and not qp.read_depth:
-        raise VerbsError(f"queue pair {qp.qp_num:#x} has max_rd_atomic 0: {wr.opcode.name} would wait for ever")
-    if len(wr.places) > MAX_SGE:
-        raise VerbsError(f"{len(wr.places)} scatter/gather entries: at most {MAX_SGE}")
-    if not 0 <= wr.imm_data < 1 << 32:
-        raise VerbsError(f"immediate data {wr.imm_data:#x} has more than 32 bits")
-    length = sum(place.length for place in wr.places)
-    if length > MAX_MESSAGE_BYTES:
-        raise VerbsError(f"a message of {length} bytes: at most {MAX_MESSAGE_BYTES}")
-    if wr.opcode in ATOMICS and (length != ATOMIC_BYTES or wr.remote_addr % ATOMIC_BYTES):
-        raise VerbsError(f"an atomic acts on {ATOMIC_BYTES} bytes at a multiple of {ATOMIC_BYTES}")
-    payload, sink = _bytes_of(qp, wr), NOWHERE
-    if wr.opcode in FETCHES:
-        sink = qp.pd.scatter(wr.places)
+    opcode = coerced(WROpcode, wr.opcode, "an opcode of work requests")
+    asked = wr.send_flags if type(wr.send_flags) is SendFlags else flags(SendFlags, wr.send_flags, "send flags")
+    length = _check(qp, wr, opcode, asked)
     message = Message(qp, number, length, qp.pd.context.engine.now_ps)
-    message.operation = wr.opcode.name
+    message.operation = opcode.name
     wqe = SendWqe(
         message,
         wr.wr_id,
-        payload,
+        _bytes_of(qp, wr, opcode, asked),
         wr.remote_addr,
         wr.rkey,
-        SendFlags.SIGNALED in wr.send_flags,
-        opcode=wr.opcode,
-        sink=sink,
-        imm_data=wr.invalidate_rkey if wr.opcode is WROpcode.SEND_WITH_INV else wr.imm_data,
+        SendFlags.SIGNALED in asked,
+        opcode=opcode,
+        sink=qp.pd.scatter(wr.places) if opcode in FETCHES else NOWHERE,
+        imm_data=wr.invalidate_rkey if opcode is WROpcode.SEND_WITH_INV else wr.imm_data,
         compare_add=wr.compare_add,
         swap=wr.swap,
-        flags=wr.send_flags,
+        flags=asked,
     )
     wqe.places = tuple((place.addr, place.length, place.lkey) for place in wr.places)
     if qp.qp_type is QPType.UD:
         wqe.target = _destination(qp, wr, length)
+        qp.way_of(wqe)
     return wqe
 
 
-def _bytes_of(qp: Poster, wr: SendWR) -> Payload:
-    if wr.opcode in FETCHES:
+def _check(qp: Poster, wr: SendWR, opcode: WROpcode, asked: SendFlags) -> int:
+    """The bytes of its message, if all is right with it."""
+    if opcode not in ALLOWED[qp.qp_type]:
+        raise VerbsError(f"a {qp.qp_type.name} queue pair has no {opcode.name}")
+    if opcode in FETCHES and not qp.read_depth:
+        raise VerbsError(f"queue pair {qp.qp_num:#x} has max_rd_atomic 0: {opcode.name} would wait for ever")
+    if opcode in FETCHES and SendFlags.INLINE in asked:
+        raise VerbsError(f"{opcode.name} sends no bytes that could be inline")
+    for name, bits in WIDTHS:
+        value = getattr(wr, name)
+        if value:
+            within(name, value, bits)
+    if len(wr.places) > MAX_SGE:
+        raise VerbsError(f"{len(wr.places)} scatter/gather entries: at most {MAX_SGE}")
+    length = sum(place.length for place in wr.places)
+    if length > MAX_MESSAGE_BYTES:
+        raise VerbsError(f"a message of {length} bytes: at most {MAX_MESSAGE_BYTES}")
+    if opcode in ATOMICS and (length != ATOMIC_BYTES or wr.remote_addr % ATOMIC_BYTES):
+        raise VerbsError(f"an atomic acts on {ATOMIC_BYTES} bytes at a multiple of {ATOMIC_BYTES}")
+    return length
+
+
+def _bytes_of(qp: Poster, wr: SendWR, opcode: WROpcode, asked: SendFlags) -> Payload:
+    if opcode in FETCHES:
         return b""
     payload = qp.pd.gather(wr.places)
-    if SendFlags.INLINE not in wr.send_flags:
+    if SendFlags.INLINE not in asked:
         return payload
     if len(payload) > qp.max_inline_data:
         raise VerbsError(f"{len(payload)} bytes inline: at most {qp.max_inline_data}")
@@ -111,7 +138,8 @@ def _bytes_of(qp: Poster, wr: SendWR) -> Payload:
 def _destination(qp: Poster, wr: SendWR, length: int) -> Destination:
     if wr.ah is None:
         raise VerbsError("a datagram needs an address handle")
-    mtu_bytes = qp.pd.context.config.path_mtu_bytes
+    mtu_bytes = qp.mtu_bytes
     if length > mtu_bytes:
         raise VerbsError(f"a datagram of {length} bytes: at most the path MTU, {mtu_bytes}")
-    return Destination(wr.ah.address, wr.ah.priority, wr.remote_qpn, wr.remote_qkey)
+    qkey = qp.attr.qkey or 0 if wr.remote_qkey & OWN_QKEY else wr.remote_qkey
+    return Destination(wr.ah.address, wr.ah.priority, wr.remote_qpn, qkey)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from emu import opcodes
-from emu.devices.queue_pair import QueuePairState, ReceiveSide, SendSide
-from emu.errors import VerbsError
+from emu.addresses import Address
+from emu.devices.queue_pair import QueuePairState
+from emu.errors import ScenarioError, VerbsError
 from emu.frame import Envelope, Message
 from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import Received
-from emu.transport.requester import Completion, Requester
-from emu.transport.responder import Responder
-from emu.transport.unreliable import UcResponder, UdResponder, UnreliableRequester
+from emu.transport.requester import Completion
 from emu.transport.wc import WcStatus
 from emu.transport.work import RecvWqe, SendWqe
+from emu.verbs.attributes import merged
 from emu.verbs.cq import CQ
 from emu.verbs.domain import Domain
 from emu.verbs.entry import of_receive, of_send
+from emu.verbs.machines import TRANSPORTS, configure, requester_of, responder_of
+from emu.verbs.numbers import coerced, within
 from emu.verbs.posting import wqe_of
 from emu.verbs.srq import SRQ
 from emu.verbs.state import QPAttr, QPState, QPType, may_move
 from emu.verbs.wr import RecvWR, SendWR
 
-TRANSPORTS = {QPType.RC: opcodes.RC, QPType.UC: opcodes.UC, QPType.UD: opcodes.UD}
+__all__ = ["QP", "TRANSPORTS"]
 
 
 class QP:
@@ -44,6 +44,8 @@ class QP:
         kind: str,
         priority: int | None,
     ) -> None:
+        within("max_send_wr", max_send_wr, 32)
+        within("max_inline_data", max_inline_data, 32)
         self.pd = pd
         self.kind = kind
         self.priority = priority
@@ -62,14 +64,20 @@ class QP:
         self._outstanding = 0
         self._receives = srq.queue if srq is not None else ReceiveQueue(max_recv_wr)
         self._state: QueuePairState | None = None
+        self._connections = 0  # so far, those that RESET has ended included
+        self._envelope: Envelope | None = None
+        self._peer_was: QP | None = None  # before it was reset: results tell of its messages still
+        self._taken_bytes = 0  # before it was reset
         self._ways: dict[tuple[int, int | None, int], Envelope] = {}  # datagrams' headers, by where they go
         for cq in {id(cq): cq for cq in (send_cq, recv_cq)}.values():
             cq.attach(self._cq_overran)
 
     @property
     def envelope(self) -> Envelope:
-        """The headers its frames share. Raises VerbsError before it is ready to receive."""
-        return self._attached().envelope
+        """The headers its frames share, or shared before it was reset. Raises VerbsError if it never had any."""
+        if self._envelope is None:
+            raise VerbsError(f"queue pair {self.qp_num:#x} is not connected")
+        return self._envelope
 
     @property
     def source(self) -> str:
@@ -78,18 +86,30 @@ class QP:
 
     @property
     def destination(self) -> str:
-        """The host it sends to; empty before `connect`."""
-        return self.peer.source if self.peer else ""
+        """The host it sends to, or did before it was reset; empty before `connect`."""
+        peer = self.peer or self._peer_was
+        return peer.source if peer else ""
 
     @property
     def received_bytes(self) -> int:
         """Payload that its peer has taken in order so far."""
-        return self.peer.taken_bytes if self.peer else 0
+        peer = self.peer or self._peer_was
+        return peer.taken_bytes if peer else 0
 
     @property
     def taken_bytes(self) -> int:
-        """Payload that came to this queue pair and was accepted. Raises VerbsError before it may receive."""
-        return self._attached().responder.received_bytes
+        """Payload that came to this queue pair and was accepted, before it was reset too."""
+        return self._taken_bytes + (self._state.responder.received_bytes if self._state is not None else 0)
+
+    @property
+    def receives(self) -> ReceiveQueue:
+        """Its receive queue, or the shared one that it takes from."""
+        return self._receives
+
+    @property
+    def mtu_bytes(self) -> int:
+        """The payload of its largest packets."""
+        return self.attr.path_mtu_bytes or self.pd.context.config.path_mtu_bytes
 
     @property
     def read_depth(self) -> int:
@@ -98,41 +118,62 @@ class QP:
         return self.pd.context.config.max_rd_atomic if depth is None else depth
 
     def modify(self, state: QPState, attr: QPAttr | None = None) -> None:
-        """`ibv_modify_qp`. Raises VerbsError for a move that there is not, attributes missing, a CQ that overran."""
+        """`ibv_modify_qp`. Raises VerbsError, and changes nothing, for a move that there is not, attributes that are
+        missing, wrong or not to be changed in that move, and to INIT with a CQ that overran."""
+        state = coerced(QPState, state, "a queue pair's state")
         if not may_move(self.state, state):
             raise VerbsError(f"queue pair {self.qp_num:#x} is {self.state.name}: it cannot go to {state.name}")
         if state is QPState.INIT:
             self.send_cq.check()
             self.recv_cq.check()
-        if attr is not None:
-            given = {name: getattr(attr, name) for name in attr.__slots__ if getattr(attr, name) is not None}
-            self.attr = replace(self.attr, **given)
-        if state is QPState.RTR and self.state is QPState.INIT:
-            self._become_ready_to_receive()
-        elif state is QPState.RTS and self.state is QPState.RTR:
-            self._attached().requester = self._requester(self._attached().envelope)
-        elif state is QPState.ERR and self._state is not None:
-            self.pd.context.nic.break_off(self._state)
-        elif state is QPState.RESET:
-            self._reset()
+        before = self.attr
+        self.attr = merged(before, attr, self.state, state, self.pd.context.config.path_mtu_bytes)
+        try:
+            self._move(state)
+        except VerbsError:
+            self.attr = before
+            raise
         self.state = state
+
+    def _move(self, state: QPState) -> None:
+        nic = self.pd.context.nic
+        if state is QPState.RESET:
+            self._reset()
+        elif state is QPState.ERR:
+            nic.break_off(self._state or self._attach(*self._way_here()))
+        elif state is QPState.RTR:
+            self._attach(*self._way())
+        elif state is not QPState.INIT:
+            attached = self._attached()
+            if self.state is QPState.RTR:
+                attached.requester = requester_of(self, self.attr, attached.envelope)
+            configure(self, self.attr, attached)
+            if state is QPState.SQD:
+                nic.drain(attached)
+            else:
+                nic.go_on(attached)
 
     def connect(self, peer: QP, first_psn: int = 0, attr: QPAttr | None = None) -> None:
         """Both of them through INIT and RTR to RTS, with each other's number and address, and `attr` besides.
 
-        Answers travel with the priority of what they answer: this queue pair's.
+        Answers travel with the priority of what they answer: this queue pair's. Raises VerbsError, and changes neither,
+        where they cannot be connected like that.
         """
-        if self.peer is not None or peer.peer is not None:
-            raise VerbsError(f"queue pair {self.qp_num:#x} or its peer is connected already")
+        if self is peer or self.peer is not None or peer.peer is not None:
+            raise VerbsError(f"queue pair {self.qp_num:#x} or its peer is connected already, or it is its own peer")
         if self.qp_type is not peer.qp_type or self.qp_type is QPType.UD:
             raise VerbsError("queue pairs are connected to those of their own type, RC or UC")
+        psns = replace(attr or QPAttr(), rq_psn=first_psn, sq_psn=first_psn)
+        for each in (self, peer):
+            if each.state not in (QPState.RESET, QPState.INIT):
+                raise VerbsError(f"queue pair {each.qp_num:#x} is {each.state.name}: RESET or INIT to be connected")
+            merged(each.attr, psns, each.state, QPState.INIT, each.pd.context.config.path_mtu_bytes)
+            each.send_cq.check()
+            each.recv_cq.check()
         peer.priority = self.priority
         for here, there in ((self, peer), (peer, self)):
             here.peer = there
-            address = there.pd.context.address
-            there_is = replace(
-                attr or QPAttr(), dest=address, dest_qp_num=there.qp_num, rq_psn=first_psn, sq_psn=first_psn
-            )
+            there_is = replace(psns, dest=there.pd.context.address, dest_qp_num=there.qp_num)
             for state in (QPState.INIT, QPState.RTR, QPState.RTS):
                 here.modify(state, there_is)
 
@@ -160,79 +201,59 @@ class QP:
             raise VerbsError(f"queue pair {self.qp_num:#x} takes no receives: it is in RESET, or has an SRQ")
         wqe = RecvWqe(wr.wr_id, self.pd.scatter(wr.sg_list))
         if self.state is QPState.ERR:
-            self._received(Received(wqe, WcStatus.WR_FLUSH_ERR, 0))
+            self.pd.context.nic.flush_receive(self._attached(), Received(wqe, WcStatus.WR_FLUSH_ERR, 0))
         else:
             self._receives.post(wqe)
 
-    def _become_ready_to_receive(self) -> None:
-        context, attr = self.pd.context, self.attr
-        notice: Envelope | None = None
+    def _way_here(self) -> tuple[Envelope, Envelope | None]:
+        """Headers of one that has no peer: datagrams have others, and in the error state there are no frames."""
+        here = self.pd.context.address
+        return self._headers(here, self.qp_num, self.priority)[0], None
+
+    def _way(self) -> tuple[Envelope, Envelope | None]:
+        attr = self.attr
         if self.qp_type is QPType.UD:
-            envelope = context.envelopes(context.address, context.address, self.qp_num, self.qp_num, self.priority)[0]
-        elif attr.dest is None or attr.dest_qp_num is None:
+            return self._way_here()
+        if attr.dest is None or attr.dest_qp_num is None:
             raise VerbsError(f"queue pair {self.qp_num:#x}: to be ready to receive it must know its peer's address")
-        else:
-            envelope, notice = context.envelopes(
-                context.address, attr.dest, self.qp_num, attr.dest_qp_num, self.priority
-            )
-        state = QueuePairState(
-            envelope,
-            self._requester(envelope),
-            self._responder(),
-            self._complete,
-            self._received,
-            TRANSPORTS[self.qp_type],
-        )
+        return self._headers(attr.dest, attr.dest_qp_num, self.priority)
+
+    def _headers(self, to: Address, number: int, priority: int | None) -> tuple[Envelope, Envelope | None]:
+        context = self.pd.context
+        try:
+            return context.envelopes(context.address, to, self.qp_num, number, priority)
+        except ScenarioError as error:
+            raise VerbsError(str(error)) from None
+
+    def _attach(self, envelope: Envelope, notice: Envelope | None) -> QueuePairState:
+        requester, responder = requester_of(self, self.attr, envelope), responder_of(self, self.attr)
+        number = self._connections = self._connections + 1  # what a former connection has to say is heard no more
+
+        def complete(completion: Completion) -> None:
+            if number == self._connections:
+                self._complete(completion)
+
+        def receive(received: Received) -> None:
+            if number == self._connections:
+                self._received(received)
+
+        state = QueuePairState(envelope, requester, responder, complete, receive, TRANSPORTS[self.qp_type])
         state.notice_envelope = notice
         state.on_broken = self._broken
         state.memory = self.pd.memory
-        state.mtu_bytes = attr.path_mtu_bytes or context.config.path_mtu_bytes
-        self._state = state
-        context.nic.attach(self.qp_num, state)
+        state.mtu_bytes = self.mtu_bytes
+        self._state, self._envelope = state, envelope
+        self.pd.context.nic.attach(self.qp_num, state)
+        return state
 
-    def _requester(self, envelope: Envelope) -> SendSide:
-        context, attr = self.pd.context, self.attr
-        mtu_bytes = attr.path_mtu_bytes or context.config.path_mtu_bytes
-        if self.qp_type is QPType.UC:
-            return UnreliableRequester(lambda _: envelope, opcodes.UC, mtu_bytes, attr.sq_psn)
-        if self.qp_type is QPType.UD:
-            return UnreliableRequester(self._way_of, opcodes.UD, mtu_bytes, attr.sq_psn, self.qp_num)
-        changes: dict[str, Any] = {
-            "path_mtu_bytes": mtu_bytes,
-            "ack_timeout_code": attr.timeout,
-            "retry_cnt": attr.retry_cnt,
-            "rnr_retry": attr.rnr_retry,
-            "max_rd_atomic": attr.max_rd_atomic,
-        }
-        config = replace(context.config, **{name: value for name, value in changes.items() if value is not None})
-        return Requester(envelope, config, attr.sq_psn)
-
-    def _responder(self) -> ReceiveSide:
-        context, attr = self.pd.context, self.attr
-        memory, mtu_bytes = self.pd.memory, attr.path_mtu_bytes or context.responder.path_mtu_bytes
-        if self.qp_type is QPType.UC:
-            return UcResponder(memory, mtu_bytes, self._receives, attr.rq_psn)
-        if self.qp_type is QPType.UD:
-            return UdResponder(memory, self._receives, attr.qkey or 0)
-        changes: dict[str, Any] = {
-            "path_mtu_bytes": mtu_bytes,
-            "min_rnr_timer": attr.min_rnr_timer,
-            "max_dest_rd_atomic": attr.max_dest_rd_atomic,
-        }
-        config = replace(context.responder, **{name: value for name, value in changes.items() if value is not None})
-        return Responder(memory, config, self._receives, attr.rq_psn)
-
-    def _way_of(self, wqe: SendWqe) -> Envelope:
-        """The headers of a datagram, made once for each place it goes to."""
+    def way_of(self, wqe: SendWqe) -> Envelope:
+        """The headers of a datagram, made once for each place it goes to. Raises VerbsError where it cannot go."""
         target = wqe.target
         assert target is not None
         key = (target.address.lid, target.priority, target.remote_qpn)
         if key not in self._ways:
-            context = self.pd.context
             priority = self.priority if target.priority is None else target.priority
-            self._ways[key] = context.envelopes(
-                context.address, target.address, self.qp_num, target.remote_qpn, priority
-            )[0]
+            self._ways[key] = self._headers(target.address, target.remote_qpn, priority)[0]
         return self._ways[key]
 
     def _attached(self) -> QueuePairState:
@@ -241,8 +262,11 @@ class QP:
         return self._state
 
     def _reset(self) -> None:
+        self._taken_bytes = self.taken_bytes
+        self._peer_was = self.peer or self._peer_was
         if self._state is not None:
             self.pd.context.nic.detach(self.qp_num)
+        self._connections += 1
         self._state, self.peer, self.attr, self._outstanding = None, None, QPAttr(), 0
         if not self._receives.is_shared:
             self._receives.flush()
@@ -251,7 +275,7 @@ class QP:
         self.state = QPState.ERR
 
     def _cq_overran(self) -> None:
-        if self.state is not QPState.RESET:
+        if self.state not in (QPState.RESET, QPState.ERR):
             self.modify(QPState.ERR)
 
     def _complete(self, completion: Completion) -> None:

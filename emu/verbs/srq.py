@@ -14,8 +14,9 @@ ScatterOf = Callable[[Sequence[SGE]], Scatter]
 class SRQ:
     """`ibv_create_srq`: receives that several queue pairs take from, in the order of need."""
 
-    def __init__(self, scatter_of: ScatterOf, max_wr: int) -> None:
+    def __init__(self, scatter_of: ScatterOf, max_wr: int, host: str) -> None:
         self._scatter_of = scatter_of
+        self.host = host  # whose queue pairs may take from it
         self.queue = ReceiveQueue(max_wr, is_shared=True)
 
     def post_recv(self, wr: RecvWR) -> None:

@@ -51,8 +51,8 @@ class QPAttr:
 
     dest: Address | None = None  # to RTR, of connected types
     dest_qp_num: int | None = None
-    rq_psn: int = 0
-    sq_psn: int = 0
+    rq_psn: int | None = None  # 0 unless given
+    sq_psn: int | None = None
     qkey: int | None = None  # of datagrams, at INIT
     path_mtu_bytes: int | None = None
     min_rnr_timer: int | None = None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from emu.transport.work import SendFlags, WROpcode
 from emu.verbs.address import AH
 
+MAX_SGE = 30  # places of one work request
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SGE:

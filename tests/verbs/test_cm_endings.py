@@ -89,7 +89,8 @@ def test_refusals_say_why(accept: Callable[[Request], Reject] | None, mtu: int, 
     two = Two()
     if accept is not None:
         two.there.listen(SERVICE, accept)
-    two.qp.modify(QPState.INIT, QPAttr(path_mtu_bytes=mtu))
+    two.qp.modify(QPState.INIT)
+    two.qp.attr = QPAttr(path_mtu_bytes=mtu)  # which modify refuses where the fabric's is smaller
     with pytest.raises(NotConnected) as error:
         two.connect()
     assert (error.value.reason, error.value.private_data) == (reason, private.ljust(148, b"\0"))
