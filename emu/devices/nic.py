@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from emu import opcodes
 from emu.addresses import Address
 from emu.congestion.notification import NotificationPoint
 from emu.devices.egress import Arbiter, wire_bytes_of
 from emu.devices.host_side import HostSide
+from emu.devices.nic_config import Congestion, NicTiming
 from emu.devices.pauses import LinkPauses
 from emu.devices.pull import PullPort
-from emu.devices.queue_pair import QueuePairState, RateMaker
+from emu.devices.queue_pair import QueuePairState
 from emu.devices.transmit import Transmit
 from emu.engine import Engine, Timer
 from emu.errors import ScenarioError
@@ -27,24 +26,6 @@ from emu.transport.requester import Completion, SendWqe
 from emu.transport.wc import WcStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NicTiming:
-    """The legs that a message spends in NICs, in picoseconds."""
-
-    post_ps: int  # from posting a work request to its first bit being ready to leave
-    receive_ps: int  # from a frame's last bit in to the transport acting on it
-    ack_turnaround_ps: int  # from there to the acknowledgement being ready to leave
-    delivery_ps: int  # from there to the data being visible in memory
-    cqe_ps: int  # from an acknowledgement taken to the CQE being seen
-
-
-class Congestion(NamedTuple):
-    """A NIC's part in congestion control."""
-
-    make_rate: RateMaker  # of a new flow
-    min_notice_interval_ps: int  # between the CNPs of one flow
-
-
 class Nic:
     """One host port with its queue pairs and registered memory. Arriving frames are always taken in."""
 
@@ -52,7 +33,6 @@ class Nic:
         "_congestion",
         "_engine",
         "_next_qp",
-        "_storms",
         "_taps",
         "_transmit",
         "address",
@@ -87,7 +67,6 @@ class Nic:
         self._taps = taps
         self._next_qp = 0x11  # 0 and 1 are management, a few more are left free as real NICs do
         self._congestion = congestion
-        self._storms: dict[int, int] = {}  # until when the peer's priorities are paused for nothing
         self.name = address.name
         self.address = address
         self.timing = timing
@@ -126,10 +105,6 @@ class Nic:
         if state is not None and state.timer is not None:
             state.timer.stop()
 
-    def break_off(self, state: QueuePairState) -> None:
-        """The queue pair goes to the error state, by its owner's wish."""
-        self._break(state)
-
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """A work request was posted now; its frames may leave when the post leg has passed."""
         if state.rate is None and self._congestion is not None:
@@ -158,15 +133,11 @@ class Nic:
     def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
         """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""
         self._finish(state, [(wqe, status)])
-        self._break(state)
+        self.break_off(state)
 
     def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
         """What the answer brings is here, so it may leave."""
         self._transmit.owe(state, answer, self.timing.ack_turnaround_ps)
-
-    def deliver(self, message: Message) -> None:
-        """The message's data is visible now; its parts are complete."""
-        self._delivered(message)
 
     def storm(self, priority: int, duration_ps: int) -> None:
         """Pause the peer's priority from now on, for so long, as a broken NIC does.
@@ -176,10 +147,7 @@ class Nic:
         flow = self.port.flow
         if not isinstance(flow, LinkPauses):
             raise ScenarioError(f"{self.name} cannot storm with pauses: its link has no PFC (fabric.flow_control: pfc)")
-        end_ps = max(self._engine.now_ps + duration_ps, self._storms.get(priority, 0))
-        self._storms[priority] = end_ps  # storms that overlap are one
-        flow.want(priority, paused=True)
-        self._engine.at(end_ps, lambda _: flow.want(priority, paused=self._storms[priority] > self._engine.now_ps))
+        flow.storm(priority, duration_ps)
 
     def _posted(self, posted: tuple[QueuePairState, SendWqe]) -> None:
         state, wqe = posted
@@ -209,8 +177,7 @@ class Nic:
         answer = responder.on_request(frame)
         host = self.host if state.memory is not None else None
         if answer is not None:
-            fetches = host is not None and not isinstance(answer, tuple)
-            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._fetch if fetches else self._owe, (state, answer))
+            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
         notifier, headers = self.notifier, state.notice_envelope
         if frame.fecn and notifier is not None and headers is not None:
             answers = notifier.on_marked(frame.envelope.destination_qp, engine.now_ps)
@@ -224,7 +191,7 @@ class Nic:
             self._received(state, responder.completions)
             responder.completions = []
         if responder.failed:
-            self._break(state)
+            self.break_off(state)
 
     def _take_response(self, state: QueuePairState, frame: Frame) -> None:
         done = state.requester.on_response(frame, self._engine.now_ps)
@@ -242,7 +209,7 @@ class Nic:
         message.last_bit_ps = engine.now_ps - timing.receive_ps
         message.parts = frame.parts + (timing.delivery_ps << NIC)
         engine.hold()  # a requester may see its CQE before the data can be seen here
-        engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
+        engine.at(engine.now_ps + timing.delivery_ps, self.deliver, message)
 
     def _received(self, state: QueuePairState, receives: list[Received]) -> None:
         if self.host is not None and state.memory is not None:
@@ -252,7 +219,7 @@ class Nic:
         for received in receives:
             self._engine.at(when_ps, state.receive, received)
 
-    def _break(self, state: QueuePairState) -> None:
+    def break_off(self, state: QueuePairState) -> None:
         """The queue pair is in error: all that it holds comes back flushed, once."""
         if not state.is_broken:
             state.is_broken = True
@@ -277,14 +244,19 @@ class Nic:
             state.rate.on_timer(self._engine.now_ps)
             self._transmit.rate_changed(state)
 
-    def _delivered(self, message: Message) -> None:
+    def deliver(self, message: Message) -> None:
+        """The message's data is visible now; its parts are complete."""
         message.delivered_ps = self._engine.now_ps
         if self._taps.message_delivered:
             self._taps.message_delivered(message)
         self._engine.release()
 
     def _owe(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
-        self._transmit.owe(*owed, self.timing.ack_turnaround_ps)
+        state, answer = owed
+        if self.host is not None and state.memory is not None and not isinstance(answer, tuple):
+            self.host.fetch(state, answer)
+        else:
+            self.owe(state, answer)
 
     def _take_answer(self, state: QueuePairState, done: list[Completion]) -> None:
         if state.armed_ps != state.requester.deadline_ps:
@@ -292,18 +264,13 @@ class Nic:
         if done:
             self._finish(state, done)
         if state.requester.failed:
-            self._break(state)
+            self.break_off(state)
         self._transmit.offer(state)
 
     def _timed_out(self, state: QueuePairState) -> None:
         done = state.requester.on_deadline(self._engine.now_ps)
         self._arm(state)
         self._take_answer(state, done)
-
-    def _fetch(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
-        state, answer = owed
-        if self.host is not None and not isinstance(answer, tuple):
-            self.host.fetch(state, answer)
 
     def _finish(self, state: QueuePairState, done: list[Completion]) -> None:
         if self.host is not None and state.memory is not None:
