@@ -17,7 +17,8 @@ from emu.devices.egress import Arbiter, EgressPort, wire_bytes_of
 from emu.devices.ingress import Ingress
 from emu.devices.inject import Injection
 from emu.devices.lane import Turns
-from emu.devices.nic import Congestion, Nic
+from emu.devices.nic import Nic
+from emu.devices.nic_config import Congestion
 from emu.devices.pauses import LinkPauses, PauseLink
 from emu.devices.port import Called, FarEnd, Port
 from emu.devices.switch import Switch

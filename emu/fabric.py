@@ -8,7 +8,8 @@ from functools import partial
 from emu import lossless
 from emu.addresses import Address
 from emu.attachment import Attachments
-from emu.devices.nic import Nic, NicTiming
+from emu.devices.nic import Nic
+from emu.devices.nic_config import NicTiming
 from emu.devices.port import Port
 from emu.devices.switch import Switch
 from emu.engine import Engine

@@ -14,6 +14,10 @@ INTERFACE_NAME_LIMIT = 15  # the kernel's IFNAMSIZ less its terminating NUL
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
+PCIE_LEAVES = ("gpu", "nic", "cpu")
+PCIE_MIDDLE = "pcie"
+
+
 class Kind(Enum):
     """What a node does with frames: a host ends them, a switch forwards them."""
 
@@ -182,3 +186,15 @@ def link_names(pairs: Iterable[tuple[str, str]]) -> list[str]:
         count = seen[frozenset((a, b))] = seen.get(frozenset((a, b)), 0) + 1
         names.append(f"{a}-{b}" if count == 1 else f"{a}-{b}#{count}")
     return names
+
+
+def part_name(host: str, part: str) -> str:
+    """What a part of a host is called: `h0.gpu`; the middle of its PCIe tree is `h0.pcie`."""
+    return f"{host}.{part}"
+
+
+def pcie_link_names(host: str) -> list[tuple[str, str]]:
+    """Both directions of each PCIe link of a host: `h0.gpu-h0.pcie`, `h0.pcie-h0.gpu`."""
+    middle = part_name(host, PCIE_MIDDLE)
+    leaves = [part_name(host, leaf) for leaf in PCIE_LEAVES]
+    return [(f"{leaf}-{middle}", f"{middle}-{leaf}") for leaf in leaves]

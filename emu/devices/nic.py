@@ -3,70 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from emu import opcodes
 from emu.addresses import Address
 from emu.congestion.notification import NotificationPoint
 from emu.devices.egress import Arbiter, wire_bytes_of
-from emu.devices.host_side import HostSide
+from emu.devices.nic_config import Congestion, NicTiming
 from emu.devices.pauses import LinkPauses
 from emu.devices.pull import PullPort
-from emu.devices.queue_pair import QueuePairState, RateMaker
+from emu.devices.queue_pair import QueuePairState
+from emu.devices.queue_pairs import QueuePairs
 from emu.devices.transmit import Transmit
-from emu.engine import Engine, Timer
+from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
 from emu.parts import NIC
 from emu.taps import Taps
 from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryTable
-from emu.transport.received import Received
-from emu.transport.requester import Completion, SendWqe
+from emu.transport.requester import SendWqe
 from emu.transport.wc import WcStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NicTiming:
-    """The legs that a message spends in NICs, in picoseconds."""
-
-    post_ps: int  # from posting a work request to its first bit being ready to leave
-    receive_ps: int  # from a frame's last bit in to the transport acting on it
-    ack_turnaround_ps: int  # from there to the acknowledgement being ready to leave
-    delivery_ps: int  # from there to the data being visible in memory
-    cqe_ps: int  # from an acknowledgement taken to the CQE being seen
-
-
-class Congestion(NamedTuple):
-    """A NIC's part in congestion control."""
-
-    make_rate: RateMaker  # of a new flow
-    min_notice_interval_ps: int  # between the CNPs of one flow
-
-
-class Nic:
+class Nic(QueuePairs):
     """One host port with its queue pairs and registered memory. Arriving frames are always taken in."""
 
     __slots__ = (
         "_congestion",
-        "_engine",
-        "_next_qp",
-        "_storms",
         "_taps",
-        "_transmit",
         "address",
         "dropped",
-        "host",
         "memory",
         "name",
         "notices_taken",
         "notifier",
         "port",
-        "queue_pairs",
         "received",
         "received_bytes",
-        "timing",
     )
 
     def __init__(
@@ -83,17 +56,12 @@ class Nic:
         cost: Callable[[Frame], int] = wire_bytes_of,
         congestion: Congestion | None = None,
     ) -> None:
-        self._engine = engine
+        super().__init__(engine, timing)
         self._taps = taps
-        self._next_qp = 0x11  # 0 and 1 are management, a few more are left free as real NICs do
         self._congestion = congestion
-        self._storms: dict[int, int] = {}  # until when the peer's priorities are paused for nothing
         self.name = address.name
         self.address = address
-        self.timing = timing
         self.memory = MemoryTable()
-        self.host: HostSide | None = None  # None: fixed legs stand for it
-        self.queue_pairs: dict[int, QueuePairState] = {}
         self.received = 0
         self.received_bytes = 0
         self.dropped: dict[str, int] = {}
@@ -106,53 +74,6 @@ class Nic:
     def cnps(self) -> int:
         """Congestion notifications sent so far."""
         return self.notifier.sent if self.notifier is not None else 0
-
-    def allocate_qp(self) -> int:
-        """A queue pair number not used before."""
-        number = self._next_qp
-        self._next_qp += 1
-        return number
-
-    def attach(self, qp_num: int, state: QueuePairState) -> None:
-        """Take a queue pair: from now on its frames are taken in, and what it posts is sent."""
-        state.timer = Timer(self._engine, lambda: self._timed_out(state))
-        self.queue_pairs[qp_num] = state
-        if self.host is not None and state.memory is not None:
-            self.host.attach(qp_num, state)
-
-    def detach(self, qp_num: int) -> None:
-        """Forget a queue pair: its frames are dropped from now on, and nothing comes of what it held."""
-        state = self.queue_pairs.pop(qp_num, None)
-        if state is None:
-            return
-        if state.timer is not None:
-            state.timer.stop()
-        state.is_broken = state.is_mute = True
-        state.requester.flush()
-        state.responder.flush()
-        self._transmit.forget(state)
-
-    def break_off(self, state: QueuePairState) -> None:
-        """The queue pair goes to the error state, by its owner's wish: it answers nothing more."""
-        state.is_mute = True
-        self._transmit.hush(state)
-        self._break(state)
-
-    def drain(self, state: QueuePairState) -> None:
-        """What the queue pair has begun to send goes on; all else waits for `go_on`."""
-        if state.parked is None:
-            state.parked = state.requester.withdraw()
-
-    def go_on(self, state: QueuePairState) -> None:
-        """It waits no longer."""
-        parked, state.parked = state.parked or [], None
-        for wqe in parked:
-            state.requester.post(wqe)
-        self._transmit.offer(state)
-
-    def flush_receive(self, state: QueuePairState, received: Received) -> None:
-        """A receive was posted to a queue pair in error."""
-        self._received(state, [received])
 
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """A work request was posted now; its frames may leave when the post leg has passed."""
@@ -185,15 +106,12 @@ class Nic:
     def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
         """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""
         self._finish(state, [(wqe, status)])
-        self._break(state)
+        self.break_off(state)
 
     def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
         """What the answer brings is here, so it may leave."""
-        self._owe((state, answer))
-
-    def deliver(self, message: Message) -> None:
-        """The message's data is visible now; its parts are complete."""
-        self._delivered(message)
+        if not state.is_mute:
+            self._transmit.owe(state, answer, self.timing.ack_turnaround_ps)
 
     def storm(self, priority: int, duration_ps: int) -> None:
         """Pause the peer's priority from now on, for so long, as a broken NIC does.
@@ -203,10 +121,7 @@ class Nic:
         flow = self.port.flow
         if not isinstance(flow, LinkPauses):
             raise ScenarioError(f"{self.name} cannot storm with pauses: its link has no PFC (fabric.flow_control: pfc)")
-        end_ps = max(self._engine.now_ps + duration_ps, self._storms.get(priority, 0))
-        self._storms[priority] = end_ps  # storms that overlap are one
-        flow.want(priority, paused=True)
-        self._engine.at(end_ps, lambda _: flow.want(priority, paused=self._storms[priority] > self._engine.now_ps))
+        flow.storm(priority, duration_ps)
 
     def _posted(self, posted: tuple[QueuePairState, SendWqe]) -> None:
         state, wqe = posted
@@ -236,8 +151,7 @@ class Nic:
         answer = responder.on_request(frame)
         host = self.host if state.memory is not None else None
         if answer is not None:
-            fetches = host is not None and not isinstance(answer, tuple)
-            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._fetch if fetches else self._owe, (state, answer))
+            engine.at(engine.now_ps + timing.ack_turnaround_ps, self._owe, (state, answer))
         notifier, headers = self.notifier, state.notice_envelope
         if frame.fecn and notifier is not None and headers is not None:
             answers = notifier.on_marked(frame.envelope.destination_qp, engine.now_ps)
@@ -251,7 +165,7 @@ class Nic:
             self._received(state, responder.completions)
             responder.completions = []
         if responder.failed:
-            self._break(state)
+            self._flush(state)
 
     def _take_response(self, state: QueuePairState, frame: Frame) -> None:
         done = state.requester.on_response(frame, self._engine.now_ps)
@@ -269,27 +183,7 @@ class Nic:
         message.last_bit_ps = engine.now_ps - timing.receive_ps
         message.parts = frame.parts + (timing.delivery_ps << NIC)
         engine.hold()  # a requester may see its CQE before the data can be seen here
-        engine.at(engine.now_ps + timing.delivery_ps, self._delivered, message)
-
-    def _received(self, state: QueuePairState, receives: list[Received]) -> None:
-        if self.host is not None and state.memory is not None:
-            self.host.received(state, receives)
-            return
-        when_ps = self._engine.now_ps + self.timing.delivery_ps
-        for received in receives:
-            self._engine.at(when_ps, state.receive, received)
-
-    def _break(self, state: QueuePairState) -> None:
-        """The queue pair is in error: all that it holds comes back flushed, once."""
-        if not state.is_broken:
-            state.is_broken = True
-            if state.on_broken is not None:
-                state.on_broken()
-            parked, state.parked = state.parked or [], None
-            flushed = state.requester.flush() + [(wqe, WcStatus.WR_FLUSH_ERR) for wqe in parked]
-            if flushed:
-                self._finish(state, flushed)
-            self._received(state, state.responder.flush())
+        engine.at(engine.now_ps + timing.delivery_ps, self.deliver, message)
 
     def _notify(self, envelope: Envelope) -> None:
         """A congestion notification is ready to leave; it is no frame on its way before."""
@@ -307,59 +201,21 @@ class Nic:
             state.rate.on_timer(self._engine.now_ps)
             self._transmit.rate_changed(state)
 
-    def _delivered(self, message: Message) -> None:
+    def deliver(self, message: Message) -> None:
+        """The message's data is visible now; its parts are complete."""
         message.delivered_ps = self._engine.now_ps
         if self._taps.message_delivered:
             self._taps.message_delivered(message)
         self._engine.release()
 
     def _owe(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
-        if not owed[0].is_mute:
-            self._transmit.owe(*owed, self.timing.ack_turnaround_ps)
-
-    def _take_answer(self, state: QueuePairState, done: list[Completion]) -> None:
-        if state.armed_ps != state.requester.deadline_ps:
-            self._arm(state)
-        if done:
-            self._finish(state, done)
-        if state.requester.failed:
-            if not state.is_broken:
-                self.break_off(state)
-            return
-        self._transmit.offer(state)
-
-    def _timed_out(self, state: QueuePairState) -> None:
-        done = state.requester.on_deadline(self._engine.now_ps)
-        self._arm(state)
-        self._take_answer(state, done)
-
-    def _fetch(self, owed: tuple[QueuePairState, AnyAnswer]) -> None:
         state, answer = owed
-        if self.host is not None and not isinstance(answer, tuple) and not state.is_mute:
+        if state.is_mute:
+            return
+        if self.host is not None and state.memory is not None and not isinstance(answer, tuple):
             self.host.fetch(state, answer)
-
-    def _finish(self, state: QueuePairState, done: list[Completion]) -> None:
-        if self.host is not None and state.memory is not None:
-            self.host.finished(state, done)
-            return
-        when_ps = self._engine.now_ps + self.timing.cqe_ps
-        for completion in done:
-            self._engine.at(when_ps, state.complete, completion)
-
-    def _finished(self, state: QueuePairState) -> None:
-        """Sending itself has finished work requests: nobody acknowledges them."""
-        done = list(state.requester.finished)
-        state.requester.finished.clear()
-        self._finish(state, done)
-
-    def _arm(self, state: QueuePairState) -> None:
-        deadline_ps = state.armed_ps = state.requester.deadline_ps
-        if state.timer is None:
-            return
-        if deadline_ps < 0:
-            state.timer.stop()
         else:
-            state.timer.start(deadline_ps)
+            self.owe(state, answer)
 
     def _drop(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1

@@ -38,6 +38,7 @@ class LinkPauses(Ingress):
         "_overhead_bytes",
         "_refresh",
         "_stores",
+        "_storms",
         "_switch",
         "accounts",
         "first_pause_ps",
@@ -53,6 +54,7 @@ class LinkPauses(Ingress):
         self._switch: Forwarder | None = None
         self._hop_latency_ps = 0
         self._stores = False
+        self._storms: dict[int, int] = {}  # until when the peer's priorities are paused for nothing
         self._refresh = Timer(engine, self._on_refresh)
         self._expiry = Timer(engine, self._on_expiry)
         self.accounts: tuple[IngressAccount, ...] = ()  # by priority
@@ -120,6 +122,13 @@ class LinkPauses(Ingress):
         self.due = self.schedule.want(priority, paused)
         if self.due:
             self.port.kick()
+
+    def storm(self, priority: int, duration_ps: int) -> None:
+        """Pause the peer's priority from now on, for so long and for nothing; storms that overlap are one."""
+        engine = self._engine
+        end_ps = self._storms[priority] = max(engine.now_ps + duration_ps, self._storms.get(priority, 0))
+        self.want(priority, paused=True)
+        engine.at(end_ps, lambda _: self.want(priority, paused=self._storms[priority] > engine.now_ps))
 
     def control_frame(self) -> ControlFrame:
         named, quanta = self.schedule.frame_out(self._engine.now_ps)

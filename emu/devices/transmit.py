@@ -229,7 +229,12 @@ class Transmit:
                 continue
             frame = requester.next_frame(now_ps)
             lane.pending_of = state
-            ready.rotate(-1)
+            if requester.can_send():
+                ready.rotate(-1)
+            else:  # as after a message's last frame: the wire need not ask again
+                ready.popleft().queued = False
+                if requester.is_starved:
+                    state.starved_ps = (now_ps, self.port.elapsed_ps())
             if state.armed_ps != requester.deadline_ps:
                 self._arm(state)
             return frame
@@ -239,6 +244,8 @@ class Transmit:
         """The frame starts now."""
         now_ps = self._engine.now_ps
         self.port.unblock(lane)
+        if not (lane.ready or lane.answers or lane.reads or lane.notices):
+            self._waiting &= ~lane.bit
         state, lane.pending, lane.pending_of = lane.pending_of, None, None
         if state is not None:
             if state.rate is not None:

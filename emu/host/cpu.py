@@ -86,5 +86,5 @@ class Thread:
         if self._model.blueflame:
             self._writer.blueflame(job, block)
         else:
-            self._writer.ring(job.queue)
+            self._writer.ring(job.queue, job.index + job.blocks)
         self._next()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
+from heapq import heappop, heappush
 
 from emu.devices.nic import Nic
 from emu.engine import Engine
@@ -44,6 +45,8 @@ class FrontEnd:
         "_nic",
         "_period_ps",
         "_qp_period_ps",
+        "_turns",
+        "_wake_ps",
         "bad_doorbells",
         "context_misses",
         "dma",
@@ -59,6 +62,8 @@ class FrontEnd:
         self._free_ps = 0  # when the next WQE can be taken up
         self._contexts: OrderedDict[int, None] = OrderedDict()  # queue pairs, the one used last at the end
         self._context_cache = model.context_cache
+        self._turns: list[tuple[int, int, HostQueue]] = []  # a heap: when queue pairs may send
+        self._wake_ps = -1  # when the NIC looks at it next; -1: not yet known
         self.context_misses = 0
         self.bad_doorbells = 0  # of no queue pair of ours, or beyond its queue
         self.dma = dma
@@ -178,7 +183,7 @@ class FrontEnd:
         wqe = job.wqe
         if job.is_ready:
             wqe.available = gathered if gathered < len(job.data) else -1
-            if job.start_ps >= 0 and job.start_ps <= self._engine.now_ps:
+            if wqe.message.steps is not None:
                 self._starve(job, self._nic.resume(job.queue.state))
         elif gathered == len(job.data) or (gathered >= job.queue.state.mtu_bytes and job.queue.state.transport == RC):
             if gathered < len(job.data):
@@ -193,24 +198,38 @@ class FrontEnd:
     def _ready(self, job: Job) -> None:
         job.is_ready = True
         job.ready_ps = self._engine.now_ps
+        job.start_ps = self._engine.now_ps + self._nic.timing.post_ps
         if not job.queue.awaits_turn:
-            self._take_up(job.queue)
+            self._await_turn(job.queue)
 
-    def _take_up(self, queue: HostQueue) -> None:
-        """Those that are ready, in order: each as the queue pair and then the whole NIC may, then down its pipeline."""
-        engine, line = self._engine, queue.line
+    def _await_turn(self, queue: HostQueue) -> None:
+        """The next of the queue pair comes out of the transmit pipeline, or waits at its end for what its rate is."""
+        line = queue.line
+        if line and line[0].is_ready:
+            queue.awaits_turn = True
+            heappush(self._turns, (max(line[0].start_ps, queue.free_ps), self._engine.tick(), queue))
+            self._wake()
+
+    def _wake(self) -> None:
+        """Come back when the first of those that wait may send, and the NIC too."""
+        when_ps = max(self._turns[0][0], self._free_ps)
+        if self._wake_ps < 0 or when_ps < self._wake_ps:
+            self._wake_ps = when_ps
+            self._engine.at(when_ps, self._turn, when_ps)
+
+    def _turn(self, when_ps: int) -> None:
+        if when_ps != self._wake_ps:
+            return  # an earlier one took over
+        self._wake_ps = -1
+        queue = heappop(self._turns)[2]
+        self._free_ps = when_ps + self._period_ps
+        queue.free_ps = when_ps + self._qp_period_ps
         queue.awaits_turn = False
-        while line and line[0].is_ready:
-            if queue.free_ps > engine.now_ps:
-                queue.awaits_turn = True
-                engine.at(queue.free_ps, self._take_up, queue)
-                return
-            start_ps = max(engine.now_ps, self._free_ps)
-            self._free_ps = start_ps + self._period_ps
-            queue.free_ps = start_ps + self._qp_period_ps
-            job = line.popleft()
-            job.start_ps = start_ps + self._nic.timing.post_ps
-            engine.at(job.start_ps, self._transmit, job)
+        self._transmit(queue.line.popleft())
+        if not queue.awaits_turn:
+            self._await_turn(queue)
+        if self._turns:
+            self._wake()
 
     def _transmit(self, job: Job) -> None:
         queue, wqe = job.queue, job.wqe

@@ -10,7 +10,8 @@ from emu.host.queue import HostQueue, Job
 from emu.host.writer import WqeWriter
 from emu.scenario.host_path import Gpu as GpuModel
 
-Ring = Callable[[HostQueue], object]
+Ring = Callable[[HostQueue, int], object]
+"""Tells of a queue's blocks up to an index."""
 
 
 class Warps:
@@ -84,12 +85,13 @@ class Warps:
             self._begin()
 
     def _ring_later(self, queue: HostQueue) -> None:
-        """The warp stays with it until its doorbell has left."""
+        """The warp stays with it until its doorbell has left; it tells of what is written now."""
         queue.rings_due += 1
-        self._engine.at(self._engine.now_ps + self._model.ring_ps, self._rung, queue)
+        self._engine.at(self._engine.now_ps + self._model.ring_ps, self._rung, (queue, queue.ring.published))
 
-    def _rung(self, queue: HostQueue) -> None:
+    def _rung(self, rung: tuple[HostQueue, int]) -> None:
+        queue, up_to = rung
         queue.rings_due -= 1
-        self._ring(queue)
+        self._ring(queue, up_to)
         self._idle += 1
         self._begin()

@@ -167,11 +167,23 @@ class Host:
 
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
         """A CQE is in memory: whoever polls it sees it a little later."""
-        poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self._engine.at(self._engine.now_ps + poll_ps, self._polled, (queue, bytes(tlp.payload)))
+        queue.written_cqes.append(bytes(tlp.payload))
+        if len(queue.written_cqes) == 1:
+            self._poll(queue)
 
-    def _polled(self, polled: tuple[HostQueue, bytes]) -> None:
-        queue, cqe = polled
+    def _poll(self, queue: HostQueue) -> None:
+        """A look at the CQ begins, which sees what is there now."""
+        poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
+        self._engine.at(self._engine.now_ps + poll_ps, self._polled, (queue, len(queue.written_cqes)))
+
+    def _polled(self, polled: tuple[HostQueue, int]) -> None:
+        queue, count = polled
+        for _ in range(count):
+            self._see(queue, queue.written_cqes.popleft())
+        if queue.written_cqes:
+            self._poll(queue)
+
+    def _see(self, queue: HostQueue, cqe: bytes) -> None:
         counter, status = status_of(cqe)
         index = queue.ring.index_of(counter)
         done: list[Completion] = []

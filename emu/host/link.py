@@ -50,7 +50,10 @@ class PcieLink:
         "_whole",
         "busy_ps",
         "busy_until_ps",
+        "delivered_bytes",
+        "delivered_tlps",
         "latency_ps",
+        "lost_bytes",
         "lost_tlps",
         "name",
         "payload_bytes",
@@ -77,7 +80,10 @@ class PcieLink:
         self.tlps = 0
         self.tx_bytes = 0  # headers and framing included
         self.payload_bytes = 0
+        self.delivered_tlps = 0
+        self.delivered_bytes = 0
         self.lost_tlps = 0  # sent, but never delivered: a machine that is broken
+        self.lost_bytes = 0
         self.wire: Wire | None = None
 
     def join(self, far: FarEnd, wire: Wire | None = None) -> None:
@@ -121,17 +127,30 @@ class PcieLink:
             if self._read_ps and tlp.kind is MRD:
                 due_ps += self._read_ps
         if self._wire_send is None:
-            heappush(engine.queue, (due_ps, engine.tick(), self._deliver, tlp))
+            heappush(engine.queue, (due_ps, engine.tick(), self._arrive, tlp))
         elif self._wire_send(tlp):
             # As emu/devices/line.py: what is not in flight any more has come out as it went in.
-            deliver = self._receive if self._in_flight else self._deliver
-            heappush(engine.queue, (due_ps, engine.tick(), deliver, tlp))
+            arrive = self._receive if self._in_flight else self._arrive
+            heappush(engine.queue, (due_ps, engine.tick(), arrive, tlp))
         else:
-            self.lost_tlps += 1
+            self._lose(tlp)
+
+    def elapsed_ps(self) -> int:
+        """What has been serialized here by now."""
+        return self.busy_ps - max(0, self.busy_until_ps - self._engine.now_ps)
+
+    def _arrive(self, tlp: Tlp) -> None:
+        self.delivered_tlps += 1
+        self.delivered_bytes += tlp.wire_bytes
+        self._deliver(tlp)
 
     def _receive(self, tlp: Tlp) -> None:
         # Nothing may change a packet inside a machine: there is no retransmission here that would repair it.
         if self.wire is not None and self.wire.receive(tlp) is not tlp:
-            self.lost_tlps += 1
+            self._lose(tlp)
         else:
-            self._deliver(tlp)
+            self._arrive(tlp)
+
+    def _lose(self, tlp: Tlp) -> None:
+        self.lost_tlps += 1
+        self.lost_bytes += tlp.wire_bytes

@@ -87,6 +87,7 @@ class HostQueue:
         "told",
         "unfinished",
         "word_addr",
+        "written_cqes",
     )
 
     def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int) -> None:
@@ -119,6 +120,7 @@ class HostQueue:
         self.free_ps = 0  # when the NIC takes up the next of this queue pair
         self.in_transport: deque[Job] = deque()  # whose completion the transport owes
         self.cqes = 0  # written
+        self.written_cqes: deque[bytes] = deque()  # in memory, and not looked at yet
         # The GPU's, where a CPU posts for it:
         self.word_addr = 0  # what it spins on
         self.told: deque[list[Completion]] = deque()  # completions that words on their way tell of

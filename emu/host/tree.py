@@ -26,14 +26,8 @@ from emu.mlx5.doorbell import UAR_BYTES
 from emu.pcie.bandwidth import tlp_rate_bps
 from emu.scenario.host import Host as HostModel
 from emu.taps import Taps
+from emu.topology import PCIE_LEAVES, PCIE_MIDDLE, part_name, pcie_link_names
 from emu.wire.base import Wire
-
-LEAVES = ("gpu", "nic", "cpu")
-
-
-def node_name(host: str, part: str) -> str:
-    """What a part of a host is called in links' names: `h0.gpu`; the middle is `h0.pcie`."""
-    return f"{host}.{part}"
 
 
 class Tree:
@@ -47,12 +41,12 @@ class Tree:
         rate_bps = tlp_rate_bps(pcie.generation, pcie.width, pcie.mps_bytes)
         middle_ps = pcie.switch_ps if pcie.attach == "switch" else pcie.root_complex_ps
         self.host = host
-        self.middle = Forwarder(node_name(host, "pcie"), middle_ps)
-        self.links: dict[str, PcieLink] = {}
-        for leaf in LEAVES:
-            here, middle = node_name(host, leaf), self.middle.name
-            for name in (f"{here}-{middle}", f"{middle}-{here}"):
-                self.links[name] = PcieLink(engine, name, rate_bps, pcie.link_ps, taps)
+        self.middle = Forwarder(part_name(host, PCIE_MIDDLE), middle_ps)
+        self.links = {
+            name: PcieLink(engine, name, rate_bps, pcie.link_ps, taps)
+            for both in pcie_link_names(host)
+            for name in both
+        }
         queues, host_space = AddressSpace(GPU_QUEUES, GPU_QUEUES_BYTES), AddressSpace(HOST_START, HOST_BYTES)
         self.gpu_memory = self._memory("gpu", queues, GPU_ID, pcie.mps_bytes, gpu.read_ps)
         self.host_memory = self._memory("cpu", host_space, CPU_ID, pcie.mps_bytes, cpu.read_ps)
@@ -69,22 +63,22 @@ class Tree:
 
     def out(self, leaf: str) -> PcieLink:
         """The link from that leaf to the middle."""
-        return self.links[f"{node_name(self.host, leaf)}-{self.middle.name}"]
+        return self.links[f"{part_name(self.host, leaf)}-{self.middle.name}"]
 
     def to(self, leaf: str) -> PcieLink:
         """The link from the middle to that leaf."""
-        return self.links[f"{self.middle.name}-{node_name(self.host, leaf)}"]
+        return self.links[f"{self.middle.name}-{part_name(self.host, leaf)}"]
 
     def join(self, gpu_wires: tuple[Wire, Wire] | None = None) -> None:
         """Connect everything; the GPU's link, by those wires (out, in) if there are any."""
-        for leaf in LEAVES:
+        for leaf in PCIE_LEAVES:
             out, back = gpu_wires if gpu_wires is not None and leaf == "gpu" else (None, None)
             self.out(leaf).join(self.middle.far_end(), out)
             self.to(leaf).join(self._ends[leaf], back)
 
     def _memory(self, leaf: str, space: AddressSpace, number: int, mps_bytes: int, read_ps: int) -> Memory:
         return Memory(
-            node_name(self.host, leaf), space, self.out(leaf), completer=number, mps_bytes=mps_bytes, read_ps=read_ps
+            part_name(self.host, leaf), space, self.out(leaf), completer=number, mps_bytes=mps_bytes, read_ps=read_ps
         )
 
     def _claim(self) -> None:

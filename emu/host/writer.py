@@ -42,23 +42,23 @@ class WqeWriter:
         queue.ring.publish(job.index + job.blocks)
         return block
 
-    def ring(self, queue: HostQueue) -> None:
-        """Doorbell record, then doorbell: of all that was published so far, if none has told of it."""
-        if queue.rung < queue.ring.published:
-            self._record(queue)
-            self._dma.write(UAR_START, doorbell.encode_doorbell(queue.rung, queue.qp_num))
+    def ring(self, queue: HostQueue, up_to: int) -> None:
+        """Doorbell record, then doorbell: of the blocks before `up_to`, if none has told of them."""
+        if queue.rung < up_to:
+            self._record(queue, up_to)
+            self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num))
 
     def blueflame(self, job: Job, block: bytes) -> None:
         """The WQE itself to the NIC; one that no register holds is only rung for."""
         if len(block) > doorbell.BLUEFLAME_BUFFER_BYTES:
-            self.ring(job.queue)
+            self.ring(job.queue, job.index + job.blocks)
             return
-        self._record(job.queue)
+        self._record(job.queue, job.index + job.blocks)
         self._dma.write(UAR_START + self._blueflame.next_offset(), block)
 
-    def _record(self, queue: HostQueue) -> None:
-        queue.rung = queue.ring.published
-        self._put(queue, queue.dbr_addr + doorbell.SEND_COUNTER_OFFSET, doorbell.encode_counter(queue.rung))
+    def _record(self, queue: HostQueue, up_to: int) -> None:
+        queue.rung = up_to
+        self._put(queue, queue.dbr_addr + doorbell.SEND_COUNTER_OFFSET, doorbell.encode_counter(up_to))
 
     def _put(self, queue: HostQueue, address: int, data: Buffer) -> None:
         if queue.memory is self._own:

@@ -62,9 +62,8 @@ class Host(Model):
     def _check_path(cls, given: Any) -> Any:
         if isinstance(given, Mapping) and given.get("path", "none") == "none":
             nic = given.get("nic")
-            places: list[tuple[str, ...]] = [
-                (key,) for key in (*PATH_SECTIONS, "gpu_direct") if given.get(key) not in (None, True)
-            ]
+            places: list[tuple[str, ...]] = [(key,) for key in PATH_SECTIONS if given.get(key) is not None]
+            places += [("gpu_direct",)] if given.get("gpu_direct") is False else []
             places += [("nic", key) for key in FRONT_END_KEYS if isinstance(nic, Mapping) and nic.get(key) is not None]
             for place in places:
                 raise refuse(f"acts on the way to the NIC, and path is none; set path to {', '.join(PATHS)}", *place)

@@ -16,6 +16,7 @@ from emu.scenario.graph import Graph, GraphLink
 from emu.scenario.host import Host, Nic
 from emu.scenario.inject import Inject, check_inject
 from emu.scenario.origin import Origin
+from emu.scenario.parts import check_parts
 from emu.scenario.provenance import Provenance
 from emu.scenario.topology import LeafSpine, Line
 from emu.scenario.traffic import AllToAll, Incast, PauseStorm, Permutation, Poisson, Traffic, Victim, Write
@@ -132,7 +133,9 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _check_links(self) -> Self:
-        check_capture(self.capture, self.fabric.topology.link_ends())
+        topology = self.fabric.topology
+        check_parts(self.host, topology)
+        check_capture(self.capture, topology.link_ends(), topology.host_names(), self.host.path)
         check_inject(self.inject, self.fabric)
         return self
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from emu.frame import Frame
 from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, Owed, ReadAnswer, acknowledge, merge
 from emu.transport.atomic import act
+from emu.transport.fault import fault_of
 from emu.transport.memory import Access, MemoryRegion, MemoryTable
 from emu.transport.place import ATOMIC, ENDS, HAS_IMMEDIATE, INVALIDATES, PLACE, READ, SENDS, STARTS
 from emu.transport.psn import PSN_MASK, expand
@@ -217,7 +218,7 @@ class Responder:
                 return RNR_NAK | self._config.min_rnr_timer
         wqe = self._receive
         assert wqe is not None
-        fault = self._fault(frame, place, wqe)
+        fault = fault_of(frame, place, wqe, self._filled, self._mtu_bytes, self._memory)
         if fault:
             self._receive = None
             self.completions.append(Received(wqe, fault, 0))
@@ -236,20 +237,6 @@ class Responder:
                 Received(wqe, WcStatus.SUCCESS, self._filled, imm_data, invalidated, solicited=frame.solicited)
             )
         return 0
-
-    def _fault(self, frame: Frame, place: int, wqe: RecvWqe) -> WcStatus:
-        """What is wrong with a packet of a SEND, or with the receive that it goes to."""
-        length, ends = len(frame.payload), place & ENDS
-        if self._filled + length > wqe.sink.length:
-            return WcStatus.LOC_LEN_ERR
-        wrong_length = length > self._mtu_bytes if ends else length != self._mtu_bytes
-        if wrong_length or (ends and not place & STARTS and not length):
-            return WcStatus.LOC_QP_OP_ERR
-        if not wqe.sink.region.is_known and length:
-            return WcStatus.LOC_PROT_ERR
-        if place & INVALIDATES and not (frame.extension and self._memory.may_revoke(frame.extension[0])):
-            return WcStatus.REM_INV_REQ_ERR
-        return WcStatus.SUCCESS
 
     def _fetch(self, frame: Frame, psn: int, place: int) -> AnyAnswer:
         """A READ or an atomic at its place in the order."""

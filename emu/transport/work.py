@@ -231,13 +231,10 @@ class SendWqe:
         self.size_bytes = len(payload) if self.segments is not None else sink.length
         # Whether it may have to wait for something other than the window.
         self.special = self.fence or self.segments is None or opcode in CONSUMES_RECEIVE
-        self.first = 0  # the sequence number of its first packet, once queued
-        self.packets = 0
-        self.received = 0  # packets of what comes back
-        self.ssn = 0  # which message of its queue pair it is, counted from 1
+        self.first = self.packets = 0  # once queued: the sequence number of its first packet, and how many
+        self.received = self.ssn = 0  # packets of what comes back; which message of its queue pair it is, from 1
         self.target: Target | None = None  # of a datagram
-        # Where the bytes come by PCIe:
-        self.places: tuple[tuple[int, int, int], ...] = ()  # address, length, lkey of each piece of memory
+        self.places: tuple[tuple[int, int, int], ...] = ()  # address, length, lkey of each piece of its memory
         self.is_inline = SendFlags.INLINE in flags
         self.available = -1  # of its bytes, those that the NIC has so far; -1: all
 

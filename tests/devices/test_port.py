@@ -63,7 +63,7 @@ def test_a_wait_behind_another_message_is_queueing() -> None:
     engine.at(30_000, port.enqueue, second)
     second.parts = pack(30_000, 0, 0, 0, 0, 0, 0)
     engine.run()
-    assert unpack(second.parts) == (30_000, 0, 25_000, 260_000, SER_PS - 30_000, 0, 0)
+    assert unpack(second.parts) == (30_000, 0, 25_000, 260_000, SER_PS - 30_000, 0, 0, 0)
 
 
 def test_a_wait_behind_the_same_message_is_that_frames_serialization() -> None:
@@ -74,7 +74,7 @@ def test_a_wait_behind_the_same_message_is_that_frames_serialization() -> None:
     port.enqueue(first)
     port.enqueue(second)
     engine.run()
-    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, 0, 0, 0)
+    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, 0, 0, 0, 0)
 
 
 def test_a_wait_behind_a_control_frame_is_marked() -> None:
@@ -85,7 +85,7 @@ def test_a_wait_behind_a_control_frame_is_marked() -> None:
     engine.at(300, port.enqueue, frame)
     frame.parts = pack(300, 0, 0, 0, 0, 0, 0)
     engine.run()
-    assert unpack(frame.parts) == (300, 0, 25_000, 260_000, 0, ACK_SER_PS - 300, 0)
+    assert unpack(frame.parts) == (300, 0, 25_000, 260_000, 0, ACK_SER_PS - 300, 0, 0)
 
 
 def test_a_control_frame_and_a_stranger_between_two_of_a_message() -> None:
@@ -98,7 +98,7 @@ def test_a_control_frame_and_a_stranger_between_two_of_a_message() -> None:
         port.enqueue(frame)
     other_ps = (8 + 12 + 1024 + 4 + 2 + 8) * 20
     engine.run()
-    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, other_ps, ACK_SER_PS, 0)
+    assert unpack(second.parts) == (0, SER_PS, 25_000, 260_000, other_ps, ACK_SER_PS, 0, 0)
 
 
 def test_a_later_frame_that_did_not_wait_behind_its_own_message_keeps_its_own_parts() -> None:
@@ -110,7 +110,7 @@ def test_a_later_frame_that_did_not_wait_behind_its_own_message_keeps_its_own_pa
     late.parts = pack(0, 0, 0, 2 * SER_PS, 0, 0, 0)
     engine.at(2 * SER_PS, port.enqueue, late)
     engine.run()
-    assert unpack(late.parts) == (0, 0, 25_000, 2 * SER_PS + 260_000, 0, 0, 0)
+    assert unpack(late.parts) == (0, 0, 25_000, 2 * SER_PS + 260_000, 0, 0, 0, 0)
 
 
 def test_counts() -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from emu.errors import ScenarioError
-from emu.scenario.fabric import FabricValues
-from emu.scenario.host import Nic
-from emu.scenario.profile import load_profile, profile_names
+from emu.scenario.profile import SECTIONS, load_profile, profile_names
 
 ENTRY = "{value: 1us, source: a guess, kind: assumed}"
 
@@ -22,9 +20,7 @@ def test_the_built_in_profiles() -> None:
 def test_every_value_is_given_with_source_and_kind(name: str) -> None:
     profile = load_profile(name)
     assert (profile.name, bool(profile.description)) == (name, True)
-    expected = {("fabric", key) for key in FabricValues.written_keys()} | {
-        ("host", "nic", key) for key in Nic.written_keys()
-    }
+    expected = {(*section, key) for section, model in SECTIONS.items() for key in model.written_keys()}
     assert set(profile.entries) == expected
     for entry in profile.entries.values():
         assert len(entry.source) > 4
@@ -100,7 +96,7 @@ def test_a_profile_of_ones_own_extends_another(tmp_path: Path) -> None:
         ("pause: {value: 3, source: x, kind: assumed}", "", "own.yaml:5: fabric.pause: 3 is no mapping; its keys are"),
         (f"rate: {ENTRY}", "", "own.yaml:5: fabric.rate: "),
         (f"hop_latency: {ENTRY}", f"host: {{nic: {{posts: {ENTRY}}}}}\n", "own.yaml:6: host.nic.posts: unknown key"),
-        (f"hop_latency: {ENTRY}", f"host: {{cpu: {ENTRY}}}\n", "own.yaml:6: host.cpu: unknown key"),
+        (f"hop_latency: {ENTRY}", f"host: {{cpus: {ENTRY}}}\n", "own.yaml:6: host.cpus: unknown key"),
         (f"hop_latency: {ENTRY}", "values: 3\n", "own.yaml:6: values: unknown key"),
     ],
 )
