@@ -46,7 +46,7 @@ class Routes:
 
     def path(self, qp: QP) -> list[tuple[str, Link]]:
         """The directions of links, in order, that a connected queue pair's frames take; none for datagrams."""
-        if qp.peer is None:
+        if not qp.destination:
             return []
         envelope, node = qp.envelope, qp.pd.context.name
         path = [self._by_port[id(self._fabric.nics[node].port)]]
@@ -69,9 +69,10 @@ class Routes:
 
         0 too for datagrams, which have no one way.
         """
-        if qp.peer is None:
+        peer = qp.far
+        if peer is None:
             return 0
-        key = (self._way(qp), self._way(qp.peer), size_bytes, operation, messages)
+        key = (self._way(qp), self._way(peer), size_bytes, operation, messages)
         if key not in self._floors:
             nic = self._scenario.host.nic
             there, back, *_ = key
@@ -79,7 +80,7 @@ class Routes:
                 asked = transit_ps(there, [(self._size(qp, REQUESTS[operation], 0), 1)])
                 transit = asked + nic.receive_ps + nic.ack_turnaround_ps
                 brought = size_bytes if operation is WROpcode.RDMA_READ else 0  # an atomic's is a header
-                transit += transit_ps(back, self._runs(qp.peer, RESPONSES[operation], brought), messages)
+                transit += transit_ps(back, self._runs(peer, RESPONSES[operation], brought), messages)
             else:
                 transit = transit_ps(there, self._runs(qp, SEGMENTS[operation], size_bytes), messages)
             self._floors[key] = nic.post_ps + transit + nic.receive_ps + nic.delivery_ps

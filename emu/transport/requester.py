@@ -44,6 +44,12 @@ class Requester(SendQueue):
         self.landed_addr = -1  # where the payload of the last response went; -1: nowhere
         self.fetched: SendWqe | None = None  # whose last response the last one taken was
 
+    def configure(self, config: RequesterConfig) -> None:
+        """As above; what changes gives back all tries."""
+        if config != self._config:
+            self._tries_left, self._rnr_left = config.retry_cnt, config.rnr_retry
+        super().configure(config)
+
     def on_acknowledge(self, frame: Frame, now_ps: int) -> list[Completion]:
         """Take an ACK, NAK or RNR NAK; returns the work requests it finishes, in order."""
         if frame.aeth is None or self.failed:

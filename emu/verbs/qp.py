@@ -66,7 +66,7 @@ class QP:
         self._state: QueuePairState | None = None
         self._connections = 0  # so far, those that RESET has ended included
         self._envelope: Envelope | None = None
-        self._peer_was: QP | None = None  # before it was reset: results tell of its messages still
+        self._peer_was: QP | None = None  # before it was reset
         self._taken_bytes = 0  # before it was reset
         self._ways: dict[tuple[int, int | None, int], Envelope] = {}  # datagrams' headers, by where they go
         for cq in {id(cq): cq for cq in (send_cq, recv_cq)}.values():
@@ -85,16 +85,19 @@ class QP:
         return self.pd.context.name
 
     @property
+    def far(self) -> QP | None:
+        """Its peer, or the one that it had before it was reset: results tell of its messages still."""
+        return self.peer or self._peer_was
+
+    @property
     def destination(self) -> str:
         """The host it sends to, or did before it was reset; empty before `connect`."""
-        peer = self.peer or self._peer_was
-        return peer.source if peer else ""
+        return self.far.source if self.far else ""
 
     @property
     def received_bytes(self) -> int:
         """Payload that its peer has taken in order so far."""
-        peer = self.peer or self._peer_was
-        return peer.taken_bytes if peer else 0
+        return self.far.taken_bytes if self.far else 0
 
     @property
     def taken_bytes(self) -> int:
@@ -263,7 +266,7 @@ class QP:
 
     def _reset(self) -> None:
         self._taken_bytes = self.taken_bytes
-        self._peer_was = self.peer or self._peer_was
+        self._peer_was = self.far
         if self._state is not None:
             self.pd.context.nic.detach(self.qp_num)
         self._connections += 1
