@@ -13,6 +13,7 @@ from emu.frame import Envelope, Frame
 from emu.transport.answer import AnyAnswer
 from emu.transport.received import Received
 from emu.transport.requester import Completion
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.work import SendWqe
 
 RateMaker = Callable[[], RateControl]
@@ -56,6 +57,7 @@ class QueuePairState:
         "armed_ps",
         "complete",
         "envelope",
+        "holds_early",
         "is_answering",
         "is_broken",
         "notice_envelope",
@@ -88,6 +90,7 @@ class QueuePairState:
         self.transport = transport  # the part of opcodes that says which
         self.on_broken: Callable[[], object] | None = None
         self.is_broken = False  # in error, and flushed
+        self.holds_early = isinstance(responder, SelectiveResponder)  # and so does its requester
         self.answers: deque[AnyAnswer] = deque()  # owed and ready to leave, in order
         self.is_answering = False  # whether it waits for its turn to answer
         self.queued = False  # whether it waits for its turn to send, or for its pacing
@@ -96,3 +99,11 @@ class QueuePairState:
         self.notice_envelope: Envelope | None = None  # of the CNPs it answers marked frames with
         self.rate: RateControl | None = None  # None: it sends at line rate
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending
+
+    def next_request(self) -> Frame | None:
+        """What came before its turn, and now it is."""
+        return self.responder.next_held() if isinstance(self.responder, SelectiveResponder) else None
+
+    def next_response(self) -> Frame | None:
+        """The same of what comes back."""
+        return self.requester.next_held() if isinstance(self.requester, SelectiveRequester) else None

@@ -155,8 +155,8 @@ class Requester(SendQueue):
             return self._fail(WcStatus.RNR_RETRY_EXC_ERR)
         if self._config.rnr_retry != RNR_RETRY_ENDLESS:
             self._rnr_left -= 1
-        self._go_back()
         self._refused = number
+        self._go_back()
         self.deadline_ps = now_ps + RNR_TIMER_PS[code]
         return []
 

@@ -13,6 +13,7 @@ from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import Received
 from emu.transport.requester import Completion, Requester
 from emu.transport.responder import Responder
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.unreliable import UcResponder, UdResponder, UnreliableRequester
 from emu.transport.wc import WcStatus
 from emu.transport.work import RecvWqe, SendWqe
@@ -203,7 +204,8 @@ class QP:
             "max_rd_atomic": attr.max_rd_atomic,
         }
         config = replace(context.config, **{name: value for name, value in changes.items() if value is not None})
-        return Requester(envelope, config, attr.sq_psn)
+        make = SelectiveRequester if config.selective else Requester
+        return make(envelope, config, attr.sq_psn)
 
     def _responder(self) -> ReceiveSide:
         context, attr = self.pd.context, self.attr
@@ -218,7 +220,8 @@ class QP:
             "max_dest_rd_atomic": attr.max_dest_rd_atomic,
         }
         config = replace(context.responder, **{name: value for name, value in changes.items() if value is not None})
-        return Responder(memory, config, self._receives, attr.rq_psn)
+        make = SelectiveResponder if config.hold_packets else Responder
+        return make(memory, config, self._receives, attr.rq_psn)
 
     def _way_of(self, wqe: SendWqe) -> Envelope:
         """The headers of a datagram, made once for each place it goes to."""
