@@ -22,6 +22,7 @@ from emu.scenario.model import Scenario
 from emu.subnet import Subnet, Table, single_path
 from emu.taps import Taps
 from emu.topology import Kind, Link, PortName, Topology, reverse_name
+from emu.transport.received import ResponderConfig
 from emu.transport.requester import RequesterConfig
 from emu.verbs import Context
 from emu.wire.base import Wire
@@ -110,6 +111,10 @@ class Fabric:
             ack_every_packets=nic.ack_every_packets,
             ack_timeout_code=nic.ack_timeout_code,
             retry_cnt=nic.retry_cnt,
+            selective=nic.loss_recovery == "selective_repeat",
+        )
+        responder = ResponderConfig(
+            path_mtu_bytes=config.path_mtu_bytes, hold_packets=nic.window_packets if config.selective else 0
         )
         access = self._access_links()
         for name, address in self._subnet.addresses.items():
@@ -130,7 +135,7 @@ class Fabric:
             if self._scenario.host.path != "none":
                 self.hosts[name] = Host(self._engine, self.nics[name], self._scenario.host, self._taps)
                 self.nics[name].host = self.hosts[name]
-            self.contexts[name] = Context(self._engine, self.nics[name], self._envelopes, config, self._taps)
+            self.contexts[name] = Context(self._engine, self.nics[name], self._envelopes, config, self._taps, responder)
 
     def _access_links(self) -> dict[str, Link]:
         access: dict[str, Link] = {}

@@ -19,7 +19,7 @@ from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
 from emu.parts import NIC
 from emu.taps import Taps
-from emu.transport.answer import AnyAnswer
+from emu.transport.answer import AnyAnswer, Early
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import SendWqe
 from emu.transport.wc import WcStatus
@@ -141,10 +141,25 @@ class Nic(QueuePairs):
             self._drop("other_transport")
         elif opcode == opcodes.ACKNOWLEDGE:
             self._take_answer(state, state.requester.on_acknowledge(frame, self._engine.now_ps))
+        elif state.holds_early:
+            self._take_early(state, frame)
         elif opcode in opcodes.RESPONSES:
             self._take_response(state, frame)
         else:
             self._take_request(state, frame)
+
+    def _take_early(self, state: QueuePairState, frame: Frame) -> None:
+        """What may have to wait here for others, or others have waited for it."""
+        is_response = frame.opcode in opcodes.RESPONSES
+        take, next_held = (
+            (self._take_response, state.next_response) if is_response else (self._take_request, state.next_request)
+        )
+        now_ps = frame.eligible_ps = self._engine.now_ps
+        take(state, frame)
+        while (held := next_held()) is not None:
+            held.parts += now_ps - held.eligible_ps << NIC
+            held.fecn = False  # the mark was seen to when it came
+            take(state, held)
 
     def _take_request(self, state: QueuePairState, frame: Frame) -> None:
         engine, timing, responder = self._engine, self.timing, state.responder
@@ -212,7 +227,7 @@ class Nic(QueuePairs):
         state, answer = owed
         if state.is_mute:
             return
-        if self.host is not None and state.memory is not None and not isinstance(answer, tuple):
+        if self.host is not None and state.memory is not None and not isinstance(answer, (tuple, Early)):
             self.host.fetch(state, answer)
         else:
             self.owe(state, answer)

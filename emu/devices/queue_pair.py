@@ -14,6 +14,7 @@ from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryTable
 from emu.transport.received import Received
 from emu.transport.requester import Completion
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.work import SendWqe
 
 RateMaker = Callable[[], RateControl]
@@ -66,6 +67,7 @@ class QueuePairState:
         "armed_ps",
         "complete",
         "envelope",
+        "holds_early",
         "is_answering",
         "is_broken",
         "is_mute",
@@ -105,6 +107,7 @@ class QueuePairState:
         self.is_broken = False  # in error, and flushed
         self.is_mute = False  # in error by itself, or reset: it answers nothing more
         self.parked: list[SendWqe] | None = None  # what waits while the send queue drains; None: it does not drain
+        self.holds_early = isinstance(responder, SelectiveResponder)  # and so does its requester
         self.answers: deque[AnyAnswer] = deque()  # owed and ready to leave, in order
         self.is_answering = False  # whether it waits for its turn to answer
         self.queued = False  # whether it waits for its turn to send, or for its pacing
@@ -116,3 +119,11 @@ class QueuePairState:
         self.mtu_bytes = 0
         self.starved_ps = (-1, 0)  # since when the wire has waited for its bytes, and what that had carried by then
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending
+
+    def next_request(self) -> Frame | None:
+        """What came before its turn, and now it is."""
+        return self.responder.next_held() if isinstance(self.responder, SelectiveResponder) else None
+
+    def next_response(self) -> Frame | None:
+        """The same of what comes back."""
+        return self.requester.next_held() if isinstance(self.requester, SelectiveRequester) else None

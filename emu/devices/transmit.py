@@ -12,7 +12,7 @@ from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine, Timer
 from emu.frame import Frame
 from emu.parts import NIC
-from emu.transport.answer import AnyAnswer, AtomicAnswer, ReadAnswer, acknowledge, merge
+from emu.transport.answer import AnyAnswer, AtomicAnswer, Early, ReadAnswer, acknowledge, merge
 
 NOTICES_LIMIT = 256  # that wait in one lane: more than come in while one frame leaves, so reached only when held back
 
@@ -194,7 +194,7 @@ class Transmit:
             self._line_up_answers(state)
         return frame
 
-    def _go_on(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer, waited_ps: int) -> None:
+    def _go_on(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer | Early, waited_ps: int) -> None:
         """What comes back is the same message still: its books go on where the request arrived."""
         age = answer.age
         if age is None or age.message is None:

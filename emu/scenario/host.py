@@ -29,6 +29,7 @@ class Nic(Model):
     ack_every_packets: Annotated[int, *whole(1, 2**23 - 1, "less than half of the 24-bit PSN space")]
     ack_timeout_code: Annotated[int, *whole(1, 31, "4.096 us x 2^code; 0 would wait for ever")]
     retry_cnt: Annotated[int, *whole(0, 7, "a 3-bit field")]
+    loss_recovery: Annotated[Literal["go_back_n", "selective_repeat"], *choice("go_back_n", "selective_repeat")]
     cm_timeout_code: Annotated[int, *whole(0, 31, "4.096 us x 2^code")]
     cm_retries: Annotated[int, *whole(0, 15, "a 4-bit field")]
     # Of the front end, hence only with a path to it:

@@ -6,7 +6,7 @@ from emu import opcodes
 from emu.frame import Envelope, Frame
 from emu.transport.memory import MemoryRegion
 from emu.transport.psn import PSN_MASK, expand
-from emu.transport.syndrome import NAK_REMOTE_ACCESS_ERROR, is_ack
+from emu.transport.syndrome import NAK_PSN_SEQUENCE_ERROR, NAK_REMOTE_ACCESS_ERROR, is_ack
 
 Answer = tuple[int, int, int]
 """PSN, syndrome and MSN of an acknowledgement that is owed."""
@@ -85,7 +85,23 @@ class AtomicAnswer:
         return frame
 
 
-AnyAnswer = Answer | ReadAnswer | AtomicAnswer
+class Early:
+    """The answer to a packet that came before its turn: which one is expected, and which came. Never merged."""
+
+    __slots__ = ("age", "came", "expected", "is_done")
+
+    def __init__(self, expected: int, came: int) -> None:
+        self.expected, self.came = expected, came
+        self.age: Frame | None = None
+        self.is_done = False
+
+    def next_frame(self, envelope: Envelope) -> Frame:
+        """The one frame."""
+        self.is_done = True
+        return Frame(envelope, opcodes.ACKNOWLEDGE, self.expected, aeth=(NAK_PSN_SEQUENCE_ERROR, self.came))
+
+
+AnyAnswer = Answer | ReadAnswer | AtomicAnswer | Early
 
 
 class Owed:

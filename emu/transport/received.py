@@ -23,6 +23,7 @@ class ResponderConfig:
     path_mtu_bytes: int
     min_rnr_timer: int = 12  # code: 0.64 ms
     max_dest_rd_atomic: int = 16
+    hold_packets: int = 0  # that come early and wait; 0: none do, the sender goes back to the gap
     end_to_end_credits: bool = False  # whether acknowledgements say how many receives there are
 
     def __post_init__(self) -> None:

@@ -121,7 +121,7 @@ class Requester(SendQueue):
             return WcStatus.SUCCESS
         start = wqe.received * self._mtu_bytes
         wanted = min(self._mtu_bytes, wqe.size_bytes - start)
-        if len(frame.payload) != wanted or not is_due(frame.opcode, wqe):
+        if len(frame.payload) != wanted or not is_due(frame.opcode, wqe, in_parts=self._config.selective):
             return WcStatus.BAD_RESP_ERR
         wqe.sink.write(start, frame.payload)
         self.landed_addr = wqe.sink.addr + start
@@ -179,8 +179,8 @@ class Requester(SendQueue):
             return self._fail(WcStatus.RNR_RETRY_EXC_ERR)
         if self._config.rnr_retry != RNR_RETRY_ENDLESS:
             self._rnr_left -= 1
-        self._go_back()
         self._refused = number
+        self._go_back()
         self.deadline_ps = now_ps + RNR_TIMER_PS[code]
         return []
 
@@ -200,8 +200,13 @@ class Requester(SendQueue):
         return WcStatus.WR_FLUSH_ERR
 
 
-def is_due(opcode: int, wqe: SendWqe) -> bool:
-    """Whether a READ's next response may have that opcode; one that was asked for again begins anew where that is."""
+def is_due(opcode: int, wqe: SendWqe, *, in_parts: bool) -> bool:
+    """Whether a READ's next response may have that opcode; one that was asked for again begins anew where that is.
+
+    `in_parts`: what is asked for again may end before the READ does.
+    """
+    if in_parts and wqe.message.retransmitted > 0:
+        return opcodes.READ_RESPONSE_FIRST <= opcode <= opcodes.READ_RESPONSE_ONLY
     place, last = wqe.received, wqe.packets - 1
     if opcode == opcodes.READ_RESPONSE_MIDDLE:
         return 0 < place < last

@@ -27,6 +27,7 @@ class RequesterConfig:
     retry_cnt: int
     rnr_retry: int = 7
     max_rd_atomic: int = 16  # READs and atomics outstanding
+    selective: bool = False  # whether only what is missing is sent again
     end_to_end_credits: bool = False  # whether to heed the receives that acknowledgements grant
 
     def __post_init__(self) -> None:

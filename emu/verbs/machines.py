@@ -12,6 +12,7 @@ from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import ResponderConfig
 from emu.transport.requester import Requester, RequesterConfig
 from emu.transport.responder import Responder
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.unreliable import UcResponder, UdResponder, UnreliableRequester
 from emu.transport.work import SendWqe
 from emu.verbs.domain import Domain
@@ -42,7 +43,9 @@ def requester_of(qp: Owner, attr: QPAttr, envelope: Envelope) -> SendSide:
         return UnreliableRequester(lambda _: envelope, opcodes.UC, qp.mtu_bytes, first_psn)
     if qp.qp_type is QPType.UD:
         return UnreliableRequester(qp.way_of, opcodes.UD, qp.mtu_bytes, first_psn, qp.qp_num)
-    return Requester(envelope, _requester_config(qp, attr), first_psn)
+    config = _requester_config(qp, attr)
+    make = SelectiveRequester if config.selective else Requester
+    return make(envelope, config, first_psn)
 
 
 def responder_of(qp: Owner, attr: QPAttr) -> ReceiveSide:
@@ -52,7 +55,9 @@ def responder_of(qp: Owner, attr: QPAttr) -> ReceiveSide:
         return UcResponder(memory, qp.mtu_bytes, qp.receives, first_psn)
     if qp.qp_type is QPType.UD:
         return UdResponder(memory, qp.receives, attr.qkey or 0)
-    return Responder(memory, _responder_config(qp, attr), qp.receives, first_psn)
+    config = _responder_config(qp, attr)
+    make = SelectiveResponder if config.hold_packets else Responder
+    return make(memory, config, qp.receives, first_psn)
 
 
 def configure(qp: Owner, attr: QPAttr, state: QueuePairState) -> None:

@@ -21,6 +21,7 @@ from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import ResponderConfig
 from emu.transport.requester import Requester, RequesterConfig, SendWqe
 from emu.transport.responder import Responder
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.unreliable import UcResponder, UdResponder, UnreliableRequester
 from emu.transport.work import RecvWqe, Scatter, WROpcode
 from tests.fuzz.aim import Aim
@@ -59,9 +60,16 @@ class Machines:
         self.memory = MemoryTable()
         self.store = Store(self.memory, numbers)
         first_psn = numbers.choice((0, 5, PSN_MASK - 3))
-        config = ResponderConfig(path_mtu_bytes=mtu_bytes, max_dest_rd_atomic=DEPTH, end_to_end_credits=True)
+        self._is_selective = numbers.random() < 0.5
+        config = ResponderConfig(
+            path_mtu_bytes=mtu_bytes,
+            max_dest_rd_atomic=DEPTH,
+            hold_packets=WINDOW if self._is_selective else 0,
+            end_to_end_credits=True,
+        )
         self.queues = [ReceiveQueue(QUEUE) for _ in range(3)]
-        self.rc = Responder(self.memory, config, self.queues[0], first_psn)
+        self._make_responder = SelectiveResponder if self._is_selective else Responder
+        self.rc: Responder = self._make_responder(self.memory, config, self.queues[0], first_psn)
         self.uc = UcResponder(self.memory, mtu_bytes, self.queues[1], first_psn)
         self.ud = UdResponder(self.memory, self.queues[2], QKEY)
         self.responders: tuple[ReceiveSide, ...] = (self.rc, self.uc, self.ud)
@@ -84,9 +92,10 @@ class Machines:
             ack_timeout_code=10,
             retry_cnt=7,
             max_rd_atomic=DEPTH,
+            selective=self._is_selective,
             end_to_end_credits=self._numbers.random() < 0.5,
         )
-        return Requester(self.envelope, config, first_psn)
+        return (SelectiveRequester if self._is_selective else Requester)(self.envelope, config, first_psn)
 
     def receive(self) -> RecvWqe:
         """A place for a message."""
@@ -121,20 +130,33 @@ class Machines:
             assert len(responder.completions) <= 2
             responder.completions = []
         self.store.check(opcode, before)
+        self._take_held()
         self._refresh()
         before = self.store.look()
         for requester in (self.requester, self.unreliable):
             done = requester.on_acknowledge(frame, self.now_ps) + requester.on_response(frame, self.now_ps)
+            while isinstance(requester, SelectiveRequester) and (held := requester.next_held()) is not None:
+                done += requester.on_response(held, self.now_ps)
             assert len(done) <= QUEUE
         if opcode not in opcodes.RESPONSES and not frame.payload:
             self.store.check(None, before)
         self._drain()
 
+    def _take_held(self) -> None:
+        """What came early and has its turn now."""
+        while isinstance(self.rc, SelectiveResponder) and (frame := self.rc.next_held()) is not None:
+            before = self.store.look()
+            self._check_answer(self.rc.on_request(frame), frame)
+            self.rc.completions = []
+            self.store.check(frame.opcode, before)
+        assert not isinstance(self.rc, SelectiveResponder) or len(self.rc._held) <= WINDOW
+
     def _check_answer(self, answer: AnyAnswer | None, frame: Frame) -> None:
         if isinstance(answer, tuple) and answer[1] >= 0x20:
             self.naks += 1
         if isinstance(answer, ReadAnswer):
-            assert answer.packets <= self.store.readable.length // self._mtu_bytes + 1
+            most = self.store.readable.length // self._mtu_bytes + 1
+            assert answer.packets <= most, "what may not be read would be read"
             if self._numbers.random() < 0.8:  # the others are never sent
                 sent = b"".join(bytes(answer.next_frame(self.envelope).payload) for _ in range(answer.packets))
                 assert answer.is_done
@@ -147,7 +169,7 @@ class Machines:
         if self.rc.failed:
             config, queue = self.rc._config, self.queues[0]
             assert len(self.rc.flush()) <= QUEUE + 1
-            self.rc = Responder(self.memory, config, queue, self.rc._expected)
+            self.rc = self._make_responder(self.memory, config, queue, self.rc._expected)
             self.responders = (self.rc, self.uc, self.ud)
         if self.requester.failed:
             assert not self.requester.can_send()

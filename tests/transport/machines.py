@@ -16,12 +16,14 @@ from emu.transport.receive_queue import ReceiveQueue
 from emu.transport.received import Received, ResponderConfig
 from emu.transport.requester import Completion, Requester, RequesterConfig
 from emu.transport.responder import Responder
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.work import ATOMIC_BYTES, ATOMICS, FETCHES, RecvWqe, Scatter, SendFlags, SendWqe, WROpcode
 
 FRAMING = RoceFraming()
 HERE, THERE = address_of("h0", 0), address_of("h1", 1)
 ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
 NO_CREDIT = 0x1F
+USUAL: dict[str, Any] = {"window_packets": 1024, "ack_every_packets": 64, "ack_timeout_code": 14, "retry_cnt": 7}
 ROUNDS = 1000  # of an exchange, at most
 
 
@@ -44,29 +46,29 @@ class Machines:
         dest_depth: int = 16,
         credits: bool = False,
         min_rnr_timer: int = 12,
+        selective: bool = False,
         **requester: Any,
     ) -> None:
         """`requester`: more of RequesterConfig."""
         self.mtu = mtu
         self.there = FRAMING.envelope(HERE, THERE, source_qp=1, destination_qp=2)
         self.back = FRAMING.envelope(THERE, HERE, source_qp=2, destination_qp=1)
-        settings: dict[str, Any] = {
-            "window_packets": 1024,
-            "ack_every_packets": 64,
-            "ack_timeout_code": 14,
-            "retry_cnt": 7,
-            "max_rd_atomic": depth,
-            "end_to_end_credits": credits,
-        }
-        self.requester = Requester(self.there, RequesterConfig(path_mtu_bytes=mtu, **(settings | requester)), first_psn)
+        more = {"max_rd_atomic": depth, "end_to_end_credits": credits, "selective": selective}
+        config = RequesterConfig(path_mtu_bytes=mtu, **(USUAL | more | requester))
+        self.requester = (SelectiveRequester if selective else Requester)(self.there, config, first_psn)
         self.memory = MemoryTable()
         self.target = self.memory.register(target_bytes, rights)
         self.target.buffer[:] = Random(target_bytes).randbytes(target_bytes)
         self.queue = ReceiveQueue(4096)
-        config = ResponderConfig(
-            path_mtu_bytes=mtu, min_rnr_timer=min_rnr_timer, max_dest_rd_atomic=dest_depth, end_to_end_credits=credits
+        answers = ResponderConfig(
+            path_mtu_bytes=mtu,
+            min_rnr_timer=min_rnr_timer,
+            max_dest_rd_atomic=dest_depth,
+            hold_packets=config.window_packets if selective else 0,
+            end_to_end_credits=credits,
         )
-        self.responder = Responder(self.memory, config, self.queue, first_psn)
+        make = SelectiveResponder if selective else Responder
+        self.responder = make(self.memory, answers, self.queue, first_psn)
         self.posted = 0
         self.sinks: dict[int, bytearray] = {}  # of what fetches, by wr_id
         self.buffers: list[bytearray] = []  # of receives, by wr_id
@@ -109,8 +111,12 @@ class Machines:
         return answer
 
     def answers(self, frame: Frame) -> list[Frame]:
-        """The frames of that."""
-        return list(self._made(self.answer(frame)))
+        """The frames of that, and of what it was held up for."""
+        made = list(self._made(self.answer(frame)))
+        if isinstance(self.responder, SelectiveResponder):
+            while (held := self.responder.next_held()) is not None:
+                made += self._made(self.answer(held))
+        return made
 
     def _made(self, answer: AnyAnswer | None) -> Iterator[Frame]:
         if isinstance(answer, tuple):
@@ -125,6 +131,9 @@ class Machines:
         is_ack = answer.extension is None and not answer.carries_data
         taken = self.requester.on_acknowledge if is_ack else self.requester.on_response
         done = taken(answer, now_ps)
+        if isinstance(self.requester, SelectiveRequester) and not is_ack:
+            while (held := self.requester.next_held()) is not None:
+                done += taken(held, now_ps)
         self.done += done
         return done
 

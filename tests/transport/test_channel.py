@@ -153,6 +153,7 @@ def machine_settings() -> st.SearchStrategy[dict[str, Any]]:
             "ack_timeout_code": st.sampled_from([1, 4, 6]),
             "first_psn": st.sampled_from([0, 0xFFFFFA]),
             "credits": st.booleans(),
+            "selective": st.booleans(),
         }
     )
 

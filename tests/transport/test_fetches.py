@@ -6,6 +6,7 @@ import pytest
 
 from emu import opcodes
 from emu.frame import Frame
+from emu.transport.answer import ReadAnswer
 from emu.transport.wc import WcStatus
 from emu.transport.work import SendFlags, WROpcode
 from tests.transport.machines import Machines
@@ -46,7 +47,7 @@ def test_a_read_beyond_what_the_responder_holds_is_refused() -> None:
     held = [machines.answer(frame) for frame in requests]
     assert held[4] == (16, 0x61, 4)
     assert machines.responder.failed
-    assert [answer.msn for answer in held[:4] if answer is not None and not isinstance(answer, tuple)] == [1, 2, 3, 4]
+    assert [answer.msn for answer in held[:4] if isinstance(answer, ReadAnswer)] == [1, 2, 3, 4]
 
 
 def test_a_read_that_was_answered_makes_room() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emu.measure.fairness import Fairness
@@ -124,7 +126,7 @@ def test_datagrams_of_one_that_was_reset_are_gone() -> None:
     ends = Ends(qp_type=QPType.UD)
     ends.there.receive(0, 2048)
     ah = AH(address=ends.there.context.address)
-    where = {"ah": ah, "remote_qpn": ends.there.qp.qp_num, "remote_qkey": QKEY}
+    where: dict[str, Any] = {"ah": ah, "remote_qpn": ends.there.qp.qp_num, "remote_qkey": QKEY}
     ends.post(WROpcode.SEND, 100, **where)
     ends.here.qp.modify(QPState.RESET)
     for state in (QPState.INIT, QPState.RTR, QPState.RTS):
