@@ -191,5 +191,5 @@ class Fabric:
             return self.nics[here.node].port
         switch = self.switches[here.node]
         port = switch.ports[here.number] = self.attachments.egress(name, link)
-        port.on_drop = switch.give_up
+        port.on_drop, port.on_abandoned = switch.give_up, switch.abandon
         return port

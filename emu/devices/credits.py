@@ -13,6 +13,8 @@ from heapq import heappush
 from typing import Any
 
 from emu.devices.ingress import Beside, Forwarder, Ingress
+from emu.devices.port import Port
+from emu.devices.starvation import Starvation
 from emu.engine import URGENT, Engine, Timer
 from emu.frame import ControlFrame, Frame
 from emu.framing.control import FCP_INITIALISE, FCP_NORMAL, Fcp, control_frame
@@ -55,6 +57,7 @@ class LinkCredits(Ingress):
         "_refresh",
         "_round_up",
         "_sent",
+        "_starvation",
         "_stranger",
         "_switch",
         "has_lost",
@@ -80,6 +83,7 @@ class LinkCredits(Ingress):
         self._switch: Forwarder | None = None
         self._receive: Callable[[Frame], object] = self.release  # never called before `end_at`
         self._receive_ps = 0
+        self._starvation: Starvation | None = None  # once something was lost that leaves here, or that would let it go
         self._act_later_ps = 0  # from an FCP's last bit in until what it says of what left before it is held true
         self.has_lost = False  # whether the peer may not have been told yet of frames that were lost
         self.peer: LinkCredits | None = None
@@ -152,10 +156,14 @@ class LinkCredits(Ingress):
 
     def lost(self, frame: Frame) -> None:
         if isinstance(frame, ControlFrame):
-            self._is_silent[frame.control.vl] = True
+            vl = frame.control.vl
+            self._is_silent[vl] = True
+            if self.peer is not None and not self.peer._look_out().lost(vl):
+                return
         else:
             self._lost[frame.envelope.lane] += self.blocks_of(frame)
             self.has_lost = True
+            self._look_out()
         self._start_refresh()
 
     def control_frame(self) -> ControlFrame:
@@ -170,6 +178,8 @@ class LinkCredits(Ingress):
             return
         moved = self.senders[control.vl].on_fcp(control.fccl)
         self.check(control.vl)
+        if self._starvation is not None:
+            self._starvation.heard(control.vl)
         if self.peer is not None and self.peer.has_lost:
             self.on_counts(control)
         if moved:
@@ -182,9 +192,12 @@ class LinkCredits(Ingress):
             heappush(self._engine.queue, (when_ps, self._engine.tick() + URGENT, self._heal, control))
 
     def on_late(self, control: Any) -> None:
-        if isinstance(control, Fcp) and self.senders[control.vl].on_fcp(control.fccl):
-            self.check(control.vl)
-            self.port.recheck()
+        if isinstance(control, Fcp):
+            if self._starvation is not None:
+                self._starvation.heard(control.vl)
+            if self.senders[control.vl].on_fcp(control.fccl):
+                self.check(control.vl)
+                self.port.recheck()
 
     def interpose(self, between: Forwarder) -> bool:
         if self._switch is not None:
@@ -246,6 +259,30 @@ class LinkCredits(Ingress):
         self.has_lost = any(self._unhealed(vl) for vl in range(self._link.vls))
         if self.due:
             self.port.kick()
+
+    def _look_out(self) -> Starvation:
+        """Something was lost, so that what waits here may wait in vain."""
+        if self._starvation is None:
+            port, peer = self.port, self.peer
+            assert isinstance(port, Port)
+            largest_ps = port.serialization_ps(
+                self._link.config.mtu_blocks * BLOCK_BYTES + self._link.framing_overhead_bytes
+            )
+            self._starvation = Starvation(
+                self._engine,
+                port,
+                self._link.vls,
+                refresh_ps=self._link.refresh_ps,
+                flight_ps=2 * (port.propagation_ps + largest_ps + (peer._act_later_ps if peer is not None else 0)),
+                unhealed=self._unhealed,
+                tell=self._tell,
+            )
+        return self._starvation
+
+    def _tell(self) -> None:
+        for end in (self, self.peer):
+            if end is not None and (end.has_lost or any(end._is_silent)):
+                end._start_refresh()
 
     def _unhealed(self, vl: int) -> int:
         return self._lost[vl] - (self.peer.receivers[vl].healed_blocks if self.peer is not None else 0)

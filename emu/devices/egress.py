@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappush
 from typing import Protocol
 
-from emu.devices.lane import QueueLane, Turns
+from emu.devices.lane import Lane, QueueLane, Turns
 from emu.devices.port import Port
 from emu.engine import Engine
 from emu.frame import Frame
@@ -37,7 +37,17 @@ def wire_bytes_of(frame: Frame) -> int:
 class EgressPort(Port):
     """A port that frames are put into. Its queues have no bound: what may come in is limited at the ingress."""
 
-    __slots__ = ("_arbiter", "_by_port", "_by_source", "_cost", "_costs", "_waiting", "on_drop", "queues")
+    __slots__ = (
+        "_arbiter",
+        "_by_port",
+        "_by_source",
+        "_cost",
+        "_costs",
+        "_waiting",
+        "on_abandoned",
+        "on_drop",
+        "queues",
+    )
 
     def __init__(
         self,
@@ -59,6 +69,7 @@ class EgressPort(Port):
         self._costs = [0] * lanes
         self._waiting = 0  # bit n: lane n has frames
         self.on_drop: Callable[[Frame], object] | None = None  # the switch's books
+        self.on_abandoned: Callable[[Frame], object] | None = None
 
     def enqueue(self, frame: Frame) -> None:
         """The frame may leave from now on."""
@@ -114,6 +125,13 @@ class EgressPort(Port):
         while lane.frames:
             frames.append(self._pop(lane))
         return frames
+
+    def abandon(self, lane: Lane) -> None:
+        if lane.abandoned and self._blocked & lane.bit:
+            for frame in self.empty(self.queues[lane.number]):
+                self.abandoned_frames += 1
+                if self.on_abandoned is not None:
+                    self.on_abandoned(frame)
 
     def throw_away(self, lane: QueueLane) -> None:
         """Drop what waits in a lane: its watchdog gave it up."""

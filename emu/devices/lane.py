@@ -24,6 +24,7 @@ class Lane:
     __slots__ = (
         "_blocked_mark",
         "_flow_weight",
+        "abandoned",
         "bit",
         "blocked_ps",
         "blocked_since_ps",
@@ -46,6 +47,7 @@ class Lane:
         self.blocked_since_ps = -1
         self._blocked_mark = 0  # the port's waits then
         self._flow_weight = weight(FLOW_CONTROL, idle_part)
+        self.abandoned = False  # the credits that its frames wait for cannot come: devices/starvation.py
         self.waits = 0  # to add to the port's: what waits there were flow control's while this lane was blocked
 
     @property

@@ -194,6 +194,8 @@ class Nic(QueuePairs):
 
     def _arrived(self, message: Message, frame: Frame) -> None:
         """The message's last frame is taken: its data is visible after the delivery leg."""
+        if message.last_bit_ps >= 0:
+            return  # a copy of an unreliable one: it is there already
         engine, timing = self._engine, self.timing
         message.last_bit_ps = engine.now_ps - timing.receive_ps
         message.parts = frame.parts + (timing.delivery_ps << NIC)

@@ -19,13 +19,14 @@ __all__ = ["Called", "FarEnd", "Port"]
 class Port(Line):
     """Its lanes are blocked while flow control keeps their first frames from starting."""
 
-    __slots__ = ("_blocked", "held_bytes", "lanes", "max_held_bytes", "watches")
+    __slots__ = ("_blocked", "abandoned_frames", "held_bytes", "lanes", "max_held_bytes", "watches")
 
     lanes: Sequence[Lane]
 
     def __init__(self, engine: Engine, name: str, rate_bps: int, taps: Taps, *, idle_part: int) -> None:
         super().__init__(engine, name, rate_bps, taps, idle_part=idle_part)
         self._blocked = 0  # bit n: flow control keeps lane n from sending
+        self.abandoned_frames = 0  # thrown away here, as the credits that they waited for cannot come
         self.watches: tuple[Watch, ...] = ()  # told when a lane is blocked
         self.lanes = ()
         self.held_bytes = 0  # of frames that wait here, in all lanes
@@ -37,8 +38,6 @@ class Port(Line):
         now_ps = engine.now_ps
         wire_bytes = frame.wire_bytes
         ser_ps = frame.ser_ps = -(-wire_bytes * self._byte_num // self._byte_den)
-        if frame.message is not None:
-            self._account(frame, frame.message, lane, now_ps)
         self.busy_until_ps = now_ps + ser_ps
         self.busy_ps += ser_ps
         self.tx_bytes += wire_bytes
@@ -49,6 +48,8 @@ class Port(Line):
         else:
             self.control_frames += 1
             self._weight = self._control_weight
+        if frame.message is not None:
+            self._account(frame, frame.message, lane, now_ps)
         self.waits += ser_ps * self._weight
         if self.flow is not None:
             self.flow.started(frame)
@@ -80,7 +81,7 @@ class Port(Line):
                 parts += (gap_ps << self._idle_part) + waits - frame.waits_mark
             passage.port = self
         at_end = passage.parts = parts + (ser_ps << SERIALIZATION)
-        passage.end_ps, passage.waits = now_ps + ser_ps, waits + ser_ps * self._data_weight
+        passage.end_ps, passage.waits = now_ps + ser_ps, waits + ser_ps * self._weight
         frame.hop = hop + 1
         frame.parts = (at_end if self._far_waits else parts) + self._onward
 
@@ -98,6 +99,12 @@ class Port(Line):
             lane.block(self._engine.now_ps, self.waits_now())
             for watch in self.watches:
                 watch.look()
+            if lane.abandoned:
+                self._engine.at(self._engine.now_ps, self.abandon, lane)
+
+    def abandon(self, lane: Lane) -> None:
+        """If it is abandoned still, throw away what waits there."""
+        raise NotImplementedError
 
     def unblock(self, lane: Lane) -> None:
         """It does again, or there is none any more."""

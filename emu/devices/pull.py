@@ -22,6 +22,9 @@ class FrameSource(Protocol):
     def waiting(self) -> bool:
         """Whether asking again when the wire is free could give a frame."""
 
+    def abandon(self, lane_number: int) -> None:
+        """Throw away the frame of a blocked lane, which was made already."""
+
 
 class PullPort(Port):
     """Pacing, windows, turns and flow control meet in the source: the protocol never pushes."""
@@ -34,6 +37,13 @@ class PullPort(Port):
         super().__init__(engine, name, rate_bps, taps, idle_part=NIC)
         self.lanes = lanes
         self._source = source
+
+    def abandon(self, lane: Lane) -> None:
+        if lane.abandoned and self._blocked & lane.bit:
+            self.unblock(lane)
+            self.abandoned_frames += 1
+            self._source.abandon(lane.number)
+            self.kick()
 
     def kick(self) -> None:
         if self._wake_due:

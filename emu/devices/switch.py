@@ -12,6 +12,7 @@ from emu.parts import SERIALIZATION
 
 STORE_AND_FORWARD = "store_and_forward"
 CUT_THROUGH = "cut_through"
+NO_CREDITS = "no_credits"  # why a frame was dropped: those it waited for cannot come
 _WORD = 0xFFFFFFFF
 DEALT_LIMIT = 1 << 16  # flows whose turn a switch remembers: strangers may make up any number
 _MIX_1, _MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # MurmurHash3's: a salt alone would leave two switches' choices correlated
@@ -135,6 +136,10 @@ class Switch:
         self._count(frame, "watchdog")
         account = frame.ingress.accounts[frame.envelope.priority]
         self._lament(account.is_lossless, account.name)
+
+    def abandon(self, frame: Frame) -> None:
+        """A frame that waited here waited for credits that cannot come: its link is as good as down."""
+        self._drop(frame, NO_CREDITS)
 
     def _lament(self, lossless: bool, place: str) -> None:
         if lossless:

@@ -157,6 +157,13 @@ class Transmit:
         lane = self.lanes[self._arbiter.pick(ready, self._costs)]
         return self._take(lane, lane.first())
 
+    def abandon(self, lane_number: int) -> None:
+        """Throw away the frame of a blocked lane, which was made already."""
+        lane = self.lanes[lane_number]
+        state, lane.pending, lane.pending_of = lane.pending_of, None, None
+        if state is not None and state.requester.finished:
+            self._finished(state)
+
     def _make(self, lane: TransmitLane) -> Frame | None:
         frame: Frame | None = None
         if lane.notices:

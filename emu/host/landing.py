@@ -76,7 +76,7 @@ class LandingPlace:
             place = self._bounces.address_of(self._nic.memory, address, length)
             if message is not None:
                 self._pieces.setdefault(message, []).append((address, payload))
-        if ends and message is not None:
+        if ends and message is not None and message.last_bit_ps < 0:  # else a copy of an unreliable one
             now_ps = self._engine.now_ps
             message.last_bit_ps = now_ps - self._nic.timing.receive_ps
             self._engine.hold()  # a requester may see its CQE before the data can be seen here

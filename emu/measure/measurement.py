@@ -23,6 +23,7 @@ class Measurement:
     """Everything a result says about messages. Nothing here grows with a run but the number of flows."""
 
     def __init__(self, taps: Taps, floor_ps: FloorOf, on_message: Callable[[Message], object] | None = None) -> None:
+        """`on_message` gets each message once it has both arrived and completed, or failed."""
         self.latency_ps = Values()  # posting to visible at the destination
         self.fabric_ps = Values()  # first bit out to last bit in
         self.completion_ps = Values()  # posting to CQE seen
@@ -36,6 +37,9 @@ class Measurement:
         self.connections = Connections()
         self._floor_ps = floor_ps
         self._on_message = on_message
+        self._awaited: dict[
+            Message, None
+        ] = {}  # completed, and not delivered yet; lost ones of unreliable transports too
         taps.message_posted = self._posted
         taps.message_delivered = self._delivered
         taps.message_completed = self._completed
@@ -78,6 +82,9 @@ class Measurement:
         flow.bytes += message.size_bytes
         self.fairness.delivered(message.flow, flow.messages, message.delivered_ps)
         self.slowest.add(message, latency_ps, floor_ps)
+        if self._on_message and message in self._awaited:
+            del self._awaited[message]
+            self._on_message(message)
 
     def _completed(self, message: Message) -> None:
         flow = self.flows[message.flow]
@@ -91,4 +98,14 @@ class Measurement:
             flow.failed += 1
             self.statuses[message.status] += 1
         if self._on_message:
-            self._on_message(message)
+            if message.delivered_ps < 0 and message.status == "SUCCESS":
+                self._awaited[message] = None
+            else:
+                self._on_message(message)
+
+    def finish(self) -> None:
+        """The run is over: messages that have completed and will not be delivered are told of too."""
+        awaited, self._awaited = self._awaited, {}
+        for message in awaited:
+            if self._on_message:
+                self._on_message(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from emu.devices.credits import LinkCredits
 from emu.devices.egress import EgressPort
@@ -39,10 +40,8 @@ def _check_occupied(fabric: Fabric, engine: Engine) -> None:
         if isinstance(end, LinkCredits):
             held[end, frame.envelope.lane] += end.blocks_of(frame)
 
-    for *_, action, frame in engine.queue:  # those that wait for bits from a slower link
-        is_late = getattr(action, "__name__", "") == EgressPort.enqueue.__name__
-        if isinstance(frame, Frame) and is_late and isinstance(getattr(action, "__self__", None), EgressPort):
-            hold(frame.ingress, frame)
+    for _, frame in _put_off(fabric, engine):
+        hold(frame.ingress, frame)
     for switch in fabric.switches.values():
         for port in switch.ports.values():
             for frame in port.queued():
@@ -67,21 +66,33 @@ def _check_link_frames(fabric: Fabric, engine: Engine) -> None:
         raise InvariantBroken(f"of {sent} frames of links' own, {ended} are accounted for")
 
 
-def _check_memories(fabric: Fabric, engine: Engine) -> None:
-    """Each switch's accounts against the frames that are in it: in its pipeline, in its queues, on their way out."""
-    inside: Counter[str] = Counter()  # bytes as the buffer counts them, by switch
-    of_port = {id(port): switch for switch in fabric.switches.values() for port in switch.ports.values()}
-    overhead_bytes = fabric.attachments.overhead_bytes
+def _switch_of(fabric: Fabric) -> dict[int, Switch]:
+    """Whose port it is, by the port's identity."""
+    return {id(port): switch for switch in fabric.switches.values() for port in switch.ports.values()}
 
-    def hold(switch: Switch, frame: Frame) -> None:
-        inside[switch.name] += frame.wire_bytes - overhead_bytes
 
+def _put_off(fabric: Fabric, engine: Engine) -> Iterator[tuple[Switch, Frame]]:
+    """Frames in switches for which something is scheduled: in a pipeline, short of bits, or kept by an injection."""
+    of_port = _switch_of(fabric)
     for *_, action, frame in engine.queue:
         if getattr(action, "__func__", None) in _INSIDE:
             device = getattr(action, "__self__", None)
             device = device.forwarder if isinstance(device, Injection) else of_port.get(id(device), device)
             if isinstance(device, Switch):
-                hold(device, frame)
+                yield device, frame
+
+
+def _check_memories(fabric: Fabric, engine: Engine) -> None:
+    """Each switch's accounts against the frames that are in it: in its pipeline, in its queues, on their way out."""
+    inside: Counter[str] = Counter()  # bytes as the buffer counts them, by switch
+    of_port = _switch_of(fabric)
+    overhead_bytes = fabric.attachments.overhead_bytes
+
+    def hold(switch: Switch, frame: Frame) -> None:
+        inside[switch.name] += frame.wire_bytes - overhead_bytes
+
+    for switch, frame in _put_off(fabric, engine):
+        hold(switch, frame)
     for switch in fabric.switches.values():
         for port in switch.ports.values():
             for frame in port.queued():

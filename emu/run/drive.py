@@ -34,7 +34,7 @@ class Options:
     wire: str = "veth"
     accept_foreign: bool = False  # take in frames that nobody in the model sent
     receive_buffer_bytes: int | None = None  # of each veth's socket; None: as large as allowed
-    on_message: Callable[[Message], object] | None = None  # each finished message, in order
+    on_message: Callable[[Message], object] | None = None  # each message once it has arrived and completed, or failed
     on_progress: Callable[[Engine, Measurement], object] | None = None
     on_sample: Callable[[Sample], object] | None = None  # each value of the time series that has changed
     sample_ps: int = INTERVAL_PS  # how far apart those are looked at
@@ -66,6 +66,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         signals.arm()
         engine.run(scenario.run.until_ps)
         ran = time.perf_counter()
+        assembly.measurement.finish()
         if sampler is not None:
             sampler.finish()
         for wire in fabric.wires:

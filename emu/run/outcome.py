@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from emu.devices.pauses import LinkPauses
+from emu.devices.switch import NO_CREDITS
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.fabric import Fabric
@@ -157,6 +158,7 @@ def _drops(fabric: Fabric) -> dict[str, Any]:
     reasons: Counter[str] = Counter()
     dropped = [switch.dropped for switch in fabric.switches.values()]
     dropped += [nic.dropped for nic in fabric.nics.values()]
+    dropped += [{NO_CREDITS: nic.port.abandoned_frames} for nic in fabric.nics.values() if nic.port.abandoned_frames]
     for counts in dropped:
         for reason, number in counts.items():
             reasons[reason] += number
@@ -210,6 +212,13 @@ def _warnings(fabric: Fabric, measurement: Measurement) -> list[str]:
         for watch in fabric.attachments.watches
         if watch.watchdog.storms
     ]
+    for name, (_, port) in fabric.links.items():
+        if port.abandoned_frames:
+            plural = "s were" if port.abandoned_frames > 1 else " was"
+            warnings.append(
+                f"{name}: no credits came for long, as what tells of them was lost;"
+                f" {port.abandoned_frames:,} frame{plural} thrown away that waited for them"
+            )
     if measurement.failed:
         statuses = ", ".join(f"{number} {name}" for name, number in sorted(measurement.statuses.items()))
         plural = "" if measurement.failed == 1 else "s"

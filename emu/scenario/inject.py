@@ -108,9 +108,9 @@ class Inject(Model):
 
     @model_validator(mode="after")
     def _check_effects(self) -> Self:
-        given = self.model_fields_set - {"link", "direction", "match"}
-        if not given:
-            raise refuse(f"nothing is injected: give one or more of {', '.join(EFFECTS)}")
+        if not any((self.drop, self.duplicate, self.reorder, self.corrupt, self.delay_ps)):
+            more = ", more than 0" if self.model_fields_set & {*EFFECTS, "delay_ps"} else ""
+            raise refuse(f"nothing is injected: give one or more of {', '.join(EFFECTS)}{more}")
         if self.match.kind in OWN_KINDS and self.reorder:
             raise refuse(
                 f"{self.match.kind} frames keep their order; allowed: drop, duplicate, corrupt, delay",
