@@ -112,14 +112,14 @@ def test_queueing_never_goes_below_what_the_receiver_can_take() -> None:
 
 
 def test_a_message_faster_than_physics_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    deliver = Nic._delivered
+    deliver = Nic.deliver
 
     def too_early(nic: Nic, message: Any) -> None:
         message.posted_ps += 1
         message.parts -= 1 << NIC
         deliver(nic, message)
 
-    monkeypatch.setattr(Nic, "_delivered", too_early)
+    monkeypatch.setattr(Nic, "deliver", too_early)
     with pytest.raises(InvariantBroken, match="physical floor"):
         ran(scenario("{kind: write, pairs: [[h0, h3]], size: 4KiB}"))
 
