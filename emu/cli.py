@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "run a scenario file, or a built-in by name",
     "latency": "perftest-like table: sizes x profiles, per-hop breakdown",
     "congestion": "incast, victim, permutation, all-to-all, storm: queues, pauses, credits, marks, fairness",
+    "doorbell": "one message's life from GPU to wire; message rates by path, and what bounds them",
     "topo": "show, check and export a scenario's fabric: links, headroom, credits, deadlock; runs nothing",
     "decode": "read a capture (pcap, pcapng, ERF): frames, flows, messages, ICRC and VCRC verdicts",
     "replay": "send a capture's operations through a fabric: its latencies beside ours",
@@ -30,7 +31,7 @@ COMMANDS = {
     "clean": "remove what dead runs left behind, and nothing else",
 }
 LATER = (
-    *("doorbell", "compare", "live", "lab", "sweep", "scale"),
+    *("compare", "live", "lab", "sweep", "scale"),
     *("claims", "report", "view", "plot", "top", "wireshark"),
 )
 OURS = ("emu", "topologies", "traffic")

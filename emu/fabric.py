@@ -30,6 +30,8 @@ from emu.wire.base import Wire
 Framing = RoceFraming | NativeFraming
 Wires = Callable[[Link, Framing], tuple[Wire, Wire]]
 """The two directions of a link, a to b and b to a."""
+GpuWires = Callable[[str], tuple[Wire, Wire]]
+"""The two directions of the PCIe link of a host's GPU, from it and to it."""
 
 ECT_0 = 0b10  # RFC 3168: what sends this understands marks
 
@@ -63,14 +65,16 @@ class Fabric:
         self._add_switches()
         self._add_nics()
 
-    def join(self, wires: Wires | None) -> None:
-        """Join the devices by `wires`; without, frames are handed over in memory."""
+    def join(self, wires: Wires | None, gpu_wires: GpuWires | None = None) -> None:
+        """Join the devices by `wires`; without, frames are handed over in memory, and so are TLPs to and from GPUs."""
         if wires is not None:
             self._framing.prepare()
         for link in self.topology.links:
             self._join(link, wires(link, self._framing) if wires is not None else (None, None))
-        for host in self.hosts.values():
-            host.tree.join()
+        for name, host in self.hosts.items():
+            both = gpu_wires(name) if gpu_wires is not None else None
+            host.tree.join(both)
+            self.wires += both or ()
         for name, table in self.tables.items():
             self.switches[name].install({self._key(self._subnet.addresses[to]): ports for to, ports in table.items()})
 

@@ -62,19 +62,15 @@ class Recorder:
         *,
         native: bool,
         title: str,
-        inside: Sequence[tuple[str, int]] = (),
+        inside: Sequence[InterfaceBlock] = (),
         engine: Engine | None = None,
     ) -> None:
         """Begin: from now on what leaves on these links, in either direction, is recorded.
 
-        `inside` hosts: name and rate of each direction of a PCIe link. What leaves there is told of ahead of its time,
-        and `engine` says what time it is.
+        And on those `inside` hosts: what leaves there is told of ahead of its time, and `engine` says what time it is.
         """
         self._native, self._engine = native, engine
-        blocks = list(_interface_blocks(links, LINK_ERF if native else LINK_ETHERNET))
-        blocks += [
-            InterfaceBlock(name, name.replace("-", " to ", 1), LINK_ETHERNET, rate_bps) for name, rate_bps in inside
-        ]
+        blocks = [*_interface_blocks(links, LINK_ERF if native else LINK_ETHERNET), *inside]
         self._interfaces = {block.name: number for number, block in enumerate(blocks)}
         comment = f"{title}: virtual time from 0; lost and changed frames as they were sent"
         self._writer.begin(blocks, comment=comment, application=APPLICATION)

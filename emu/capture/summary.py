@@ -12,6 +12,7 @@ from emu.capture.flows import FlowTable, Sighting
 from emu.capture.messages import SeenMessage
 from emu.capture.record import Record
 from emu.capture.seen import KIND_MASK, NAK, RNR_NAK
+from emu.capture.tlps import told
 from emu.crc import ICRC_BYTES, VCRC_BYTES
 from emu.errors import WireError
 from emu.framing.dissect import dissect
@@ -23,6 +24,7 @@ ROW_LIMIT = 100_000  # frames and messages listed, unless it is said otherwise
 INTERFACE_LIMIT = 65_536  # listed by name; frames on further ones are counted together
 READ = "Read Request"
 RDMA = ("rocev2", "rocev1", "native")
+TLP = "tlp"
 VERDICTS = ("ok", "bad", "unchecked")
 
 
@@ -109,6 +111,8 @@ class Summary:
         except WireError as error:
             self._malformed += 1
             frame = Dissection(network="other", info=f"malformed: {error}")
+        if frame.network == TLP:
+            frame = told(frame, cut=record.original_bytes > len(record.data))
         self._networks[frame.network] += 1
         self._verdicts["icrc"][frame.icrc] += 1
         self._verdicts["vcrc"][frame.vcrc] += 1
@@ -122,6 +126,9 @@ class Summary:
 def _payload_bytes(record: Record, frame: Dissection) -> int:
     """Of the payload as it was on the wire: a snap length cuts the frame from its end."""
     length = len(frame.payload)
+    if TLP in frame.headers:
+        kind, _, said, *_ = frame.headers[TLP]
+        return 0 if kind == "MRd" else int(said)
     if frame.icrc != "unchecked":
         return length
     cut = record.original_bytes - len(record.data)

@@ -17,7 +17,7 @@ from emu.devices.transmit import Transmit
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
-from emu.parts import NIC
+from emu.parts import HOST, NIC
 from emu.taps import Taps
 from emu.transport.answer import AnyAnswer, Early
 from emu.transport.memory import MemoryTable
@@ -99,6 +99,8 @@ class Nic(QueuePairs):
     def resume(self, state: QueuePairState) -> int:
         """More bytes of a work request are here; for how long, in picoseconds, the port was idle for want of them."""
         state.requester.look_again()
+        if state.requester.is_starved:
+            return 0
         idle_ps = self._transmit.starved_ps(state)
         self._transmit.offer(state)
         return idle_ps
@@ -108,10 +110,10 @@ class Nic(QueuePairs):
         self._finish(state, [(wqe, status)])
         self.break_off(state)
 
-    def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
-        """What the answer brings is here, so it may leave."""
+    def owe(self, state: QueuePairState, answer: AnyAnswer, fetched_ps: int = 0) -> None:
+        """The answer may leave; what it brings took `fetched_ps` to come out of memory."""
         if not state.is_mute:
-            self._transmit.owe(state, answer, self.timing.ack_turnaround_ps)
+            self._transmit.owe(state, answer, (self.timing.ack_turnaround_ps << NIC) + (fetched_ps << HOST))
 
     def storm(self, priority: int, duration_ps: int) -> None:
         """Pause the peer's priority from now on, for so long, as a broken NIC does.

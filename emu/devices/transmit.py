@@ -70,14 +70,14 @@ class Transmit:
         """Whether the port should ask again when its wire is free."""
         return self._waiting != 0
 
-    def owe(self, state: QueuePairState, answer: AnyAnswer, waited_ps: int) -> None:
-        """An answer may leave, after those of its queue pair, `waited_ps` after what it answers was taken.
+    def owe(self, state: QueuePairState, answer: AnyAnswer, waited: int) -> None:
+        """An answer may leave, after those of its queue pair; where its time since was: emu/parts.py.
 
         An acknowledgement is merged with one before it.
         """
         answers = state.answers
         if not isinstance(answer, tuple):
-            self._go_on(state, answer, waited_ps)
+            self._go_on(state, answer, waited)
         if answers and isinstance(answer, tuple) and isinstance(answers[-1], tuple):
             answers[-1] = merge(answers[-1], answer)
         else:
@@ -201,13 +201,13 @@ class Transmit:
             self._line_up_answers(state)
         return frame
 
-    def _go_on(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer | Early, waited_ps: int) -> None:
+    def _go_on(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer | Early, waited: int) -> None:
         """What comes back is the same message still: its books go on where the request arrived."""
         age = answer.age
         if age is None or age.message is None:
             return
         hops = age.message.hops
-        passage = self.port.begin(age.parts + (waited_ps << NIC), self.lanes[state.envelope.lane])
+        passage = self.port.begin(age.parts + waited, self.lanes[state.envelope.lane])
         if age.hop < len(hops):
             hops[age.hop] = passage
         else:

@@ -59,6 +59,10 @@ def dissect_link_control(frame: Subject, start: int) -> Dissection:
     kind = frame.data[start : start + 1]
     if not kind:
         return frame.other("link control cut short")
+    if kind[0] == control.KIND_TLP:  # what it says, emu/pcie/dissect.py knows
+        start += 1
+        size_bytes = frame.original_bytes - start
+        return frame.end(network="tlp", frame_bytes=size_bytes, payload=frame.data[start:], info="PCIe TLP")
     return dissect_fcp(frame, start + 1) if kind[0] == control.KIND_FCP else frame.other(f"link control kind {kind[0]}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Network = Literal["rocev2", "rocev1", "native", "fcp", "pfc", "pause", "other"]
+Network = Literal["rocev2", "rocev1", "native", "fcp", "pfc", "pause", "tlp", "other"]
 Verdict = Literal["ok", "bad", "unchecked", "none"]
 """Of a check sum; `unchecked`: a snap length cut the frame; `none`: there is no such check sum."""
 
@@ -40,7 +40,7 @@ class Dissection:
     becn: bool = False
     headers: Mapping[str, Header] = field(default_factory=dict)
     """Named tuples of `emu.framing.extension` by lower-case name: reth, aeth, immdt, ..."""
-    payload: bytes = b""  # without padding; of a frame cut short, what is there
+    payload: bytes = b""  # without padding; of a frame cut short, what is there; of a TLP: the packet
     icrc: Verdict = "none"
     vcrc: Verdict = "none"  # of an FCP: its LPCRC
     frame_bytes: int = 0  # link header to ICRC or VCRC, on the wire; no FCS, no Ethernet padding

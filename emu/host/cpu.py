@@ -8,6 +8,7 @@ from collections.abc import Callable
 from emu.engine import Engine
 from emu.host.queue import HostQueue, Job
 from emu.host.writer import WqeWriter
+from emu.pcie.tlp import Tlp
 from emu.scenario.host_path import Cpu as CpuModel
 
 
@@ -88,3 +89,29 @@ class Thread:
         else:
             self._writer.ring(job.queue, job.index + job.blocks)
         self._next()
+
+
+class Ringer:
+    """A thread that rings for a GPU which writes its WQEs itself (NVSHMEM's nic_handler cpu): once for each word."""
+
+    __slots__ = ("_engine", "_is_busy", "_model", "_waiting", "_writer")
+
+    def __init__(self, engine: Engine, model: CpuModel, writer: WqeWriter) -> None:
+        self._engine = engine
+        self._model = model
+        self._writer = writer
+        self._is_busy = False
+        self._waiting: deque[tuple[HostQueue, int]] = deque()
+
+    def told(self, queue: HostQueue, tlp: Tlp) -> None:
+        """The queue's producer index is in host memory."""
+        self._waiting.append((queue, int.from_bytes(tlp.payload, "little")))
+        if not self._is_busy:
+            self._is_busy = True
+            self._engine.at(self._engine.now_ps + self._model.poll_ps + self._model.post_ps, self._ring)
+
+    def _ring(self, _: object) -> None:
+        self._writer.ring(*self._waiting.popleft())
+        self._is_busy = bool(self._waiting)
+        if self._is_busy:
+            self._engine.at(self._engine.now_ps + self._model.post_ps, self._ring)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from emu.errors import InvariantBroken, ScenarioError
@@ -92,11 +92,9 @@ class DmaEngine:
         """Reads sent that are not whole yet."""
         return self.tags - len(self._free)
 
-    def requests(self) -> Iterator[tuple[int, int, int]]:
-        """Of each read that is outstanding: its tag, the bytes it asked for, and those that are not here yet."""
-        for tag, request in enumerate(self._outstanding):
-            if request is not None:
-                yield tag, request.length, request.left
+    def owed(self) -> dict[int, int]:
+        """By tag of each read that is outstanding: its bytes that are not here yet."""
+        return {tag: request.left for tag, request in enumerate(self._outstanding) if request is not None}
 
     def write(self, address: int, data: Buffer, note: Any = None) -> None:
         """Send it now; each of its packets carries the note, whose `arrived` a memory calls as it is there.

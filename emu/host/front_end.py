@@ -5,7 +5,7 @@ What it acts on are the bytes that came: a WQE written wrong gets the error CQE 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import partial
 from heapq import heappop, heappush
 
@@ -31,6 +31,7 @@ from emu.transport.work import SendWqe
 from emu.units import SECOND
 
 CPLD = TlpKind.CPLD
+GATHER_AHEAD_BYTES = 4 << 20  # assumed: several times what is under way at once, so that it never binds
 STALL = STEPS.index("stall")
 
 
@@ -42,9 +43,11 @@ class FrontEnd:
         "_context_cache",
         "_engine",
         "_free_ps",
+        "_held_bytes",
         "_nic",
         "_period_ps",
         "_qp_period_ps",
+        "_to_gather",
         "_turns",
         "_wake_ps",
         "bad_doorbells",
@@ -64,6 +67,8 @@ class FrontEnd:
         self._context_cache = model.context_cache
         self._turns: list[tuple[int, int, HostQueue]] = []  # a heap: when queue pairs may send
         self._wake_ps = -1  # when the NIC looks at it next; -1: not yet known
+        self._to_gather: deque[Job] = deque()
+        self._held_bytes = 0  # of payload that was read, or is being read, and not completed
         self.context_misses = 0
         self.bad_doorbells = 0  # of no queue pair of ours, or beyond its queue
         self.dma = dma
@@ -172,11 +177,24 @@ class FrontEnd:
             job.gathered_bytes = len(job.data)
             self._ready(job)
             return
-        job.data = bytearray(wqe.length)
-        view, offset = memoryview(job.data), 0
-        for byte_count, _, address in wqe.data:
-            self.dma.read(address, byte_count, view[offset:], partial(self._gathered, job, offset))
-            offset += byte_count
+        job.pieces = wqe.data
+        self._to_gather.append(job)
+        self._gather()
+
+    def _gather(self) -> None:
+        """Read payload, in the order of the WQEs, but not much more of it than is under way."""
+        while self._to_gather:
+            job = self._to_gather[0]
+            length = sum([piece[0] for piece in job.pieces])
+            if self._held_bytes and self._held_bytes + length > GATHER_AHEAD_BYTES:
+                return
+            self._to_gather.popleft()
+            self._held_bytes += length
+            job.data = bytearray(length)
+            view, offset = memoryview(job.data), 0
+            for byte_count, _, address in job.pieces:
+                self.dma.read(address, byte_count, view[offset:], partial(self._gathered, job, offset))
+                offset += byte_count
 
     def _gathered(self, job: Job, offset: int, here: int) -> None:
         job.gathered_bytes = gathered = offset + here
@@ -272,6 +290,11 @@ class FrontEnd:
         self._fail_in_turn(queue)
 
     def _complete(self, job: Job, status: WcStatus) -> None:
+        if job.pieces:
+            self._held_bytes -= len(job.data)
+            job.data = job.wqe.payload = b""
+            if self._to_gather:
+                self._gather()
         if job.wqe.signaled or status:
             job.queue.cqes += 1
             self.dma.write(job.queue.cq_addr, cqe_of(job, status))

@@ -22,15 +22,13 @@ class Warps:
 
     __slots__ = ("_batch", "_engine", "_idle", "_listed", "_model", "_ring", "_writer")
 
-    def __init__(
-        self, engine: Engine, model: GpuModel, writer: WqeWriter, batch: int, ring: Ring | None = None
-    ) -> None:
-        """`ring`: who tells the NIC, where it is not the warp itself."""
+    def __init__(self, engine: Engine, model: GpuModel, writer: WqeWriter, batch: int, ring: Ring) -> None:
+        """`ring`: how the NIC is told."""
         self._engine = engine
         self._model = model
         self._writer = writer
         self._batch = batch
-        self._ring = ring or writer.ring
+        self._ring = ring
         self._idle = model.warps
         self._listed: deque[HostQueue] = deque()  # those with something to post, and as far as is known room for it
 

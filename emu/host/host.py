@@ -12,16 +12,18 @@ from emu.engine import Engine
 from emu.frame import Frame
 from emu.host.bounce import Bounces
 from emu.host.completion import cqe_of_receive, status_of
-from emu.host.cpu import Thread
+from emu.host.cpu import Ringer, Thread
 from emu.host.front_end import FrontEnd
 from emu.host.gpu import Warps
 from emu.host.landing import Copied, LandingPlace
-from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES
+from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
 from emu.host.tree import Tree
 from emu.host.writer import WqeWriter
 from emu.mlx5.cqe import CQE_BYTES
+from emu.mlx5.doorbell import DOORBELL_BYTES, RECORD_BYTES, UAR_BYTES
+from emu.mlx5.segments import WQEBB_BYTES
 from emu.pcie.tlp import Tlp
 from emu.scenario.host import Host as HostModel
 from emu.taps import Taps
@@ -41,7 +43,7 @@ class Host:
     def __init__(self, engine: Engine, nic: Nic, model: HostModel, taps: Taps) -> None:
         gpu, cpu, queues = model.gpu, model.cpu, model.queues
         assert gpu is not None and cpu is not None and queues is not None
-        self._engine, self._nic, self.model = engine, nic, model
+        self.engine, self._nic, self.taps, self.model = engine, nic, taps, model
         self._gpu, self._cpu, self._depth = gpu, cpu, queues.qp_depth
         self.tree = tree = Tree(engine, nic.name, model, taps, lambda tlp: self.front_end.receive(tlp))
         self.front_end = FrontEnd(engine, nic, tree.nic, model.nic)
@@ -54,23 +56,24 @@ class Host:
         self._numbers: dict[QueuePairState, int] = {}
         self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
         nic.memory.watch(self._registered)
-        by_cpu = not self._on_gpu or queues.nic_handler == "cpu"
-        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes)
-        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes)
+        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps)
+        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps)
         synchronises = model.path == "cpu_sync"
         request_ps = cpu.synchronize_ps + cpu.post_ps if synchronises else cpu.request_ps
         cores = 1 if synchronises else cpu.cores
         self._threads = [Thread(engine, cpu, cpu_writer, request_ps, looks=not synchronises) for _ in range(cores)]
         self._warps: Warps | None = None
+        self._ringer: Ringer | None = None
         self._requests: Requests | None = None
         if self._on_gpu:
-            self._warps = Warps(engine, gpu, gpu_writer, queues.num_requests_in_batch)
+            self._ringer = Ringer(engine, cpu, cpu_writer) if queues.nic_handler == "cpu" else None
+            tell = self._tell_cpu if self._ringer is not None else gpu_writer.ring
+            self._warps = Warps(engine, gpu, gpu_writer, queues.num_requests_in_batch, tell)
         elif not synchronises:
             ring = tree.host_memory.space.allocate(RING_BYTES, 4096)
             self._requests = Requests(engine, tree.gpu, gpu, ring, self._ask)
             for thread in self._threads:
                 thread.on_take = self._requests.taken
-        assert by_cpu or self._on_gpu
 
     def attach(self, qp_num: int, state: QueuePairState) -> None:
         """Its send queue is made when it first posts."""
@@ -83,7 +86,7 @@ class Host:
             queue = self._queues[state] = self._make_queue(state)
         job = Job(queue, wqe)
         if self._bounces is not None and wqe.segments is not None and wqe.size_bytes and not wqe.is_inline:
-            self._engine.at(self._engine.now_ps + self._gpu.copy_ps, self._copy, job)
+            self.engine.at(self.engine.now_ps + self._gpu.copy_ps, self._copy, job)
         else:
             self._copied(job)
 
@@ -115,29 +118,57 @@ class Host:
             self._nic.owe(state, answer)
             return
         first = min(length, state.mtu_bytes)
-        owed = False
+        owed, since_ps = False, self.engine.now_ps
 
         def here(total: int) -> None:
             nonlocal owed
             if total >= first and not owed:
                 owed = True
-                self._nic.owe(state, answer)
+                self._nic.owe(state, answer, self.engine.now_ps - since_ps)
+                if isinstance(answer, AtomicAnswer):  # what it has become; the transport's machine has done it already
+                    region = self._nic.memory.at(answer.addr, WORD_BYTES)
+                    self.tree.nic.write(address, bytes(region.slice(answer.addr, WORD_BYTES)) if region else b"")
 
         address = (
             answer.addr if self._bounces is None else self._bounces.address_of(self._nic.memory, answer.addr, length)
         )
         self.tree.nic.read(address, length, bytearray(length), here)
 
+    def describe(self, address: int, length: int) -> str:
+        """What lies there, in a word or two."""
+        if UAR_START <= address < UAR_START + UAR_BYTES:
+            return "doorbell" if length == DOORBELL_BYTES else "BlueFlame, the WQE with its doorbell"
+        for queue in self._queues.values():
+            if queue.sq_addr <= address < queue.sq_addr + self._depth * WQEBB_BYTES:
+                return "WQE"
+            names = {queue.cq_addr: "CQE", queue.context_addr: "queue pair's context", queue.word_addr: "word"}
+            if address in names:
+                return names[address]
+            if queue.dbr_addr <= address < queue.dbr_addr + RECORD_BYTES:
+                return "doorbell record"
+        if any(address == cq_addr for cq_addr, _ in self._receives.values()):
+            return "CQE of a receive"
+        if self._requests is not None and 0 <= address - self._requests.ring < RING_BYTES:
+            return "request"
+        return "payload"
+
     def _registered(self, region: MemoryRegion) -> None:
         if region.length:
             self.tree.gpu_memory.space.map(region.addr, region.buffer)
+
+    def _tell_cpu(self, queue: HostQueue, up_to: int) -> None:
+        """The GPU may not ring: it writes the producer index to where a CPU thread looks."""
+        self.tree.gpu.write(queue.word_addr, up_to.to_bytes(WORD_BYTES, "little"))
 
     def _make_queue(self, state: QueuePairState) -> HostQueue:
         queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth)
         queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
         self.front_end.queues[queue.qp_num] = queue
         self.queue_memory.watch(queue.cq_addr, partial(self._cqe_here, queue))
-        if not self._on_gpu:
+        if self._ringer is not None:
+            queue.word_addr = self.tree.host_memory.space.allocate(WORD_BYTES)
+            self.tree.host_memory.watch(queue.word_addr, partial(self._ringer.told, queue))
+        elif self._requests is not None:
             queue.word_addr = self.tree.gpu_memory.space.allocate(WORD_BYTES)
             self.tree.gpu_memory.watch(queue.word_addr, partial(self._told, queue))
         return queue
@@ -154,7 +185,7 @@ class Host:
             self.tree.gpu.write(target, data, note)
 
     def _copied(self, job: Job) -> None:
-        job.copied_ps = self._engine.now_ps
+        job.copied_ps = self.engine.now_ps
         if self._warps is not None:
             self._warps.post(job)
         elif self._requests is not None:
@@ -174,7 +205,7 @@ class Host:
     def _poll(self, queue: HostQueue) -> None:
         """A look at the CQ begins, which sees what is there now."""
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self._engine.at(self._engine.now_ps + poll_ps, self._polled, (queue, len(queue.written_cqes)))
+        self.engine.at(self.engine.now_ps + poll_ps, self._polled, (queue, len(queue.written_cqes)))
 
     def _polled(self, polled: tuple[HostQueue, int]) -> None:
         queue, count = polled
@@ -184,6 +215,8 @@ class Host:
             self._poll(queue)
 
     def _see(self, queue: HostQueue, cqe: bytes) -> None:
+        if self.taps.host_step:
+            self.taps.host_step(f"{self._nic.name}.{'gpu' if self._on_gpu else 'cpu'}", "sees the CQE", "")
         counter, status = status_of(cqe)
         index = queue.ring.index_of(counter)
         done: list[Completion] = []
@@ -202,9 +235,11 @@ class Host:
             self.tree.cpu.write(queue.word_addr, (index + 1).to_bytes(WORD_BYTES, "little"))
 
     def _told(self, queue: HostQueue, _: Tlp) -> None:
-        self._engine.at(self._engine.now_ps + self._gpu.poll_ps, self._seen, queue)
+        self.engine.at(self.engine.now_ps + self._gpu.poll_ps, self._seen, queue)
 
     def _seen(self, queue: HostQueue) -> None:
+        if self.taps.host_step:
+            self.taps.host_step(self.tree.gpu_memory.name, "sees that it is done", "")
         self._complete(queue, queue.told.popleft())
 
     def _complete(self, queue: HostQueue, done: list[Completion]) -> None:
@@ -213,7 +248,7 @@ class Host:
 
     def _receive_here(self, state: QueuePairState, _: Tlp) -> None:
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self._engine.at(self._engine.now_ps + poll_ps, self._receive_seen, state)
+        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, state)
 
     def _receive_seen(self, state: QueuePairState) -> None:
         state.receive(self._receives[state][1].popleft())

@@ -34,7 +34,7 @@ class Request:
 class Requests:
     """Each of `warps` warps has one request at a time; a full ring makes them wait."""
 
-    __slots__ = ("_arrive", "_dma", "_engine", "_idle", "_model", "_ring", "_sent", "_taken", "_waiting", "_written")
+    __slots__ = ("_arrive", "_dma", "_engine", "_idle", "_model", "_sent", "_taken", "_waiting", "_written", "ring")
 
     def __init__(
         self, engine: Engine, dma: DmaEngine, model: GpuModel, ring: int, ask: Callable[[Job], object]
@@ -42,7 +42,7 @@ class Requests:
         self._engine = engine
         self._dma = dma
         self._model = model
-        self._ring = ring  # its address
+        self.ring = ring  # its address
         self._arrive = ask
         self._idle = model.warps
         self._written = 0  # slots given out
@@ -74,6 +74,6 @@ class Requests:
         size_bytes, local = wqe.size_bytes, wqe.places[0][0] if wqe.places else 0
         entries = (int(wqe.opcode) << 48 | size_bytes, local, wqe.remote_addr, job.queue.qp_num)
         data = REQUEST.pack(*(entry << 1 & (1 << 64) - 1 | phase for entry in entries))
-        self._dma.write(self._ring + number % SLOTS * REQUEST_BYTES, data, Request(self._arrive, job))
+        self._dma.write(self.ring + number % SLOTS * REQUEST_BYTES, data, Request(self._arrive, job))
         self._idle += 1
         self._begin()

@@ -29,6 +29,7 @@ class Job:
         "gathered_bytes",
         "index",
         "is_ready",
+        "pieces",
         "places",
         "asked_ps",
         "queue",
@@ -47,6 +48,7 @@ class Job:
         self.blocks = 1
         self.data: bytes | bytearray = b""  # its payload, as far as the NIC has it
         self.gathered_bytes = 0
+        self.pieces: tuple[tuple[int, int, int], ...] = ()  # what the NIC gathers: bytes, lkey, address
         self.places = wqe.places  # where the NIC finds that: address, length, lkey of each piece
         self.is_ready = False  # enough of it is in the NIC to start
         self.status = WcStatus.SUCCESS  # what the NIC found wrong with it

@@ -11,14 +11,16 @@ from emu.host.wqe import wqe_of
 from emu.mlx5 import doorbell
 from emu.mlx5.segments import WQEBB_BYTES, blocks_of
 from emu.mlx5.wqe import ds_of, encode
+from emu.taps import Taps
 
 
 class WqeWriter:
     """A GPU's, or a CPU's: `own` is the memory that it reaches without the bus."""
 
-    __slots__ = ("_blueflame", "_dma", "_inline_limit_bytes", "_own")
+    __slots__ = ("_blueflame", "_dma", "_inline_limit_bytes", "_own", "_taps")
 
-    def __init__(self, dma: DmaEngine, own: Memory, inline_limit_bytes: int) -> None:
+    def __init__(self, dma: DmaEngine, own: Memory, inline_limit_bytes: int, taps: Taps) -> None:
+        self._taps = taps
         self._dma = dma
         self._own = own
         self._inline_limit_bytes = inline_limit_bytes
@@ -37,6 +39,8 @@ class WqeWriter:
         for offset in range(0, len(block), WQEBB_BYTES):  # a WQE may go on at the ring's start
             place = queue.sq_addr + queue.ring.offset(job.index + offset // WQEBB_BYTES)
             self._put(queue, place, block[offset : offset + WQEBB_BYTES])
+        if self._taps.host_step:
+            self._taps.host_step(self._own.name, f"writes the WQE, {len(block)} B", queue.memory.name)
         queue.jobs[queue.place(job.index)] = job
         queue.unfinished.append(job)
         queue.ring.publish(job.index + job.blocks)
@@ -58,6 +62,8 @@ class WqeWriter:
 
     def _record(self, queue: HostQueue, up_to: int) -> None:
         queue.rung = up_to
+        if self._taps.host_step:
+            self._taps.host_step(self._own.name, "writes the doorbell record", queue.memory.name)
         self._put(queue, queue.dbr_addr + doorbell.SEND_COUNTER_OFFSET, doorbell.encode_counter(up_to))
 
     def _put(self, queue: HostQueue, address: int, data: Buffer) -> None:

@@ -75,10 +75,11 @@ class Lab:
         with Interrupts():
             self._undo.close()
 
-    def wires(self, link: Link, framing: Framing) -> tuple[VethWire, VethWire]:
-        """The link's two directions, a to b and b to a."""
+    def wires(self, link: Link, framing: Framing, names: tuple[str, str] | None = None) -> tuple[VethWire, VethWire]:
+        """The link's two directions, a to b and b to a, under their own names or these."""
         a, b = self._sockets[link.a], self._sockets[link.b]
-        return VethWire(link.name, a, b, framing), VethWire(reverse_name(link), b, a, framing)
+        there, back = names or (link.name, reverse_name(link))
+        return VethWire(there, a, b, framing), VethWire(back, b, a, framing)
 
     def socket_at(self, port: PortName) -> socket.socket:
         """The packet socket of a port."""

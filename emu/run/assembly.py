@@ -7,7 +7,7 @@ from collections.abc import Callable
 import topologies
 from emu.engine import Engine
 from emu.errors import ScenarioError
-from emu.fabric import Fabric, Wires
+from emu.fabric import Fabric, GpuWires, Wires
 from emu.frame import Message
 from emu.measure.measurement import Measurement
 from emu.run.foreign import ForeignDoor
@@ -51,9 +51,9 @@ class Assembly:
         self.measurement = Measurement(self.taps, self.routes.message_floor_ps, on_message)
         self.door: ForeignDoor | None = None
 
-    def join(self, wires: Wires | None, *, accept_foreign: bool = False) -> None:
+    def join(self, wires: Wires | None, gpu_wires: GpuWires | None = None, *, accept_foreign: bool = False) -> None:
         """Join the devices by `wires` (None: in memory) and start the traffic's coroutines at time 0."""
-        self.fabric.join(wires)
+        self.fabric.join(wires, gpu_wires)
         if accept_foreign:
             self.door = ForeignDoor(self.fabric)
         nic = self.scenario.host.nic

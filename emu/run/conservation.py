@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from emu.errors import InvariantBroken
 from emu.fabric import Fabric
 from emu.frame import ControlFrame, Frame
-from emu.run import books
+from emu.pcie.tlp import Tlp
+from emu.run import books, pcie_books
 from emu.run.assembly import Assembly
 
 
@@ -23,9 +24,12 @@ class FrameCount:
 
 
 def check(assembly: Assembly) -> FrameCount:
-    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all."""
+    """Count, and raise InvariantBroken where the sums do not agree: frames and bytes, for each switch and in all.
+
+    TLPs have books of their own, link by link.
+    """
     fabric, engine, door = assembly.fabric, assembly.engine, assembly.door
-    pending: list[Frame] = [frame for frame in engine.pending(Frame) if not isinstance(frame, ControlFrame)]
+    pending: list[Frame] = [frame for frame in engine.pending(Frame) if not isinstance(frame, (ControlFrame, Tlp))]
     ports = [port for _, port in fabric.links.values()]
     nics, switches = fabric.nics.values(), fabric.switches.values()
     queued = sum(port.queued_frames for switch in switches for port in switch.ports.values())
@@ -44,6 +48,7 @@ def check(assembly: Assembly) -> FrameCount:
     _check_switches(fabric, len(pending))
     _check_bytes(fabric, pending, (door.bytes if door else 0) + sum(each.copied_bytes for each in injections))
     books.check(fabric, engine)
+    pcie_books.check(fabric, engine)
     return count
 
 

@@ -12,19 +12,19 @@ from typing import Any
 from emu.capture.recorder import Recorder, chosen
 from emu.engine import Engine
 from emu.errors import ScenarioError
-from emu.fabric import Fabric, Wires
+from emu.fabric import Fabric, GpuWires, Wires
 from emu.frame import Message
 from emu.lab.interrupts import Interrupts
 from emu.measure.measurement import Measurement
 from emu.measure.series import INTERVAL_PS, Sample, Sampler
-from emu.run import conservation, expectations, outcome
+from emu.run import conservation, expectations, outcome, pcie
 from emu.run.assembly import Assembly
 from emu.run.signals import EndingSignals
 from emu.run.standstill import Standstill
 from emu.scenario.model import Scenario
-from emu.topology import Topology
 
 WIRES = ("veth", "memory")
+GPU_WIRE = ("host", "pcie", "wire")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,7 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
     while it runs end it after the present event; the result then says `"complete": false, "interrupted": true`.
     """
     options = options or Options()
-    if options.wire not in WIRES:
-        raise ScenarioError(f"wire {options.wire!r} is unknown; known: {', '.join(WIRES)}")
+    _check_wires(scenario, options)
     expectations.check(scenario)
     began = time.perf_counter()
     assembly = Assembly(scenario, options.on_message)
@@ -71,6 +70,8 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
             sampler.finish()
         for wire in fabric.wires:
             wire.finish()
+        for recorder in recorders:
+            recorder.finish()
         count = conservation.check(assembly)
         ending = outcome.Ending(
             wire=options.wire,
@@ -87,29 +88,52 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
 def _join(assembly: Assembly, options: Options, undo: ExitStack) -> list[Recorder]:
     """Lay the wires and join the devices by them; returns what records. `undo` ends it all."""
     recorders = [undo.enter_context(Recorder(path, replace=options.replace_captures)) for path in options.captures]
-    wires = _lay(assembly.topology, options, undo) if options.wire == "veth" else None
+    wires, gpu_wires = _lay(assembly, options, undo) if options.wire == "veth" else (None, None)
     for recorder in recorders:
         _record(recorder, assembly)
-    assembly.join(wires, accept_foreign=options.accept_foreign)
+    assembly.join(wires, gpu_wires, accept_foreign=options.accept_foreign)
     if options.before_run is not None:
         options.before_run(assembly.fabric)
     return recorders
 
 
-def _lay(topology: Topology, options: Options, undo: ExitStack) -> Wires:
+def _check_wires(scenario: Scenario, options: Options) -> None:
+    """Refuse wires that are not to be had."""
+    if options.wire not in WIRES:
+        raise ScenarioError(f"wire {options.wire!r} is unknown; known: {', '.join(WIRES)}")
+    if options.wire == "memory" and _gpus_apart(scenario):
+        raise scenario.mistake("veth: a run over --wire memory has no namespaces; set it to memory", *GPU_WIRE)
+
+
+def _gpus_apart(scenario: Scenario) -> bool:
+    """Whether each GPU is to have a namespace of its own."""
+    return scenario.host.pcie is not None and scenario.host.pcie.wire == "veth"
+
+
+def _lay(assembly: Assembly, options: Options, undo: ExitStack) -> tuple[Wires, GpuWires | None]:
     """Build the namespaces and the veth pairs; `undo` takes them down."""
     with Interrupts():  # others' modules make something else of one that comes amid their loading
-        from emu.lab.lab import Lab  # noqa: PLC0415 - a run in memory needs none of what this loads
+        from emu.lab.gpus import Gpus  # noqa: PLC0415 - a run in memory needs none of what this loads
+        from emu.lab.lab import Lab  # noqa: PLC0415
 
-    lab = undo.enter_context(Lab(topology, receive_buffer_bytes=options.receive_buffer_bytes))
-    return lab.wires
+    topology = assembly.topology
+    gpus = Gpus(topology) if _gpus_apart(assembly.scenario) else None
+    lab = Lab(gpus.topology if gpus is not None else topology, receive_buffer_bytes=options.receive_buffer_bytes)
+    undo.enter_context(lab)
+    return lab.wires, gpus.wires(lab) if gpus is not None else None
 
 
 def _record(recorder: Recorder, assembly: Assembly) -> None:
     """Let the recorder see what the scenario wants captured."""
     scenario = assembly.scenario
-    links = chosen(assembly.topology.links, scenario.capture)
-    recorder.watch(assembly.taps, links, native=scenario.fabric.framing == "native", title=scenario.name)
+    recorder.watch(
+        assembly.taps,
+        chosen(assembly.topology.links, scenario.capture),
+        native=scenario.fabric.framing == "native",
+        title=scenario.name,
+        inside=pcie.interfaces(assembly.fabric, scenario.capture),
+        engine=assembly.engine,
+    )
 
 
 def _sampler(assembly: Assembly, options: Options) -> Sampler | None:

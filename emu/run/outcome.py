@@ -18,6 +18,7 @@ from emu.measure import result, slowest
 from emu.measure.flow import Flow, FlowKey
 from emu.measure.measurement import Measurement
 from emu.measure.result import FlowFacts, LinkCount
+from emu.run import pcie
 from emu.run.assembly import Assembly
 from emu.run.conservation import FrameCount
 from emu.scenario.model import Scenario
@@ -76,11 +77,12 @@ def build(assembly: Assembly, count: FrameCount, ending: Ending) -> dict[str, An
         "p99": slowest.entry(measurement.slowest, scenario.fabric.flow_control, scenario.fabric.congestion_control),
         "flows": result.flows(measurement, facts, engine.now_ps),
         "links": result.links(_links(fabric), engine.now_ps),
+        **pcie.entry(fabric, engine.now_ps),
         "fairness": result.fair(measurement, facts, engine.now_ps),
         "congestion": _congestion(fabric),
         "deadlock": _deadlock(ending.deadlock),
         "expect": [],
-        "warnings": [*_warnings(fabric, measurement), *ending.warnings],
+        "warnings": [*_warnings(fabric, measurement), *pcie.warnings(fabric), *ending.warnings],
         "provenance": provenance(scenario),
     }
     outcome["expect"] = [_expectation(each, outcome) for each in scenario.expect]
@@ -147,6 +149,7 @@ def _run(fabric: Fabric, engine: Engine, ending: Ending) -> dict[str, Any]:
         "events": engine.events_run - ending.events_apart,
         "frame_hops": frame_hops,
         "control_frame_hops": sum(port.control_frames for port in ports),
+        "tlp_hops": pcie.tlp_hops(fabric),
         "frame_hops_per_s": result.rate_per_s(frame_hops, ending.run_s),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "build_s": round(ending.build_s, 4),

@@ -10,6 +10,7 @@ from emu.errors import WireError
 from emu.frame import ControlFrame, Frame, Framing
 from emu.framing.control import ControlFraming
 from emu.framing.native import NativeFraming
+from emu.pcie.tlp import Tlp
 
 LINK_CONTROL = ControlFraming()
 CANDIDATES = 8  # frames lost in a row before a changed one: more than these and it counts as foreign
@@ -39,11 +40,12 @@ def nearest(frames: Iterable[Frame], data: bytes) -> int | None:
 def as_changed(frame: Frame, data: bytes, framing: Framing) -> Frame:
     """The frame as its changed bytes say: parsed anew if its ICRC is right, else the old one marked bad.
 
-    Nobody forwards a link's own frames or moves others to another VL, so whatever did either has damaged them.
+    Nobody forwards a link's own frames or moves others to another VL, so whatever did either has damaged them. Nor may
+    anything change a TLP.
     """
     try:
-        if isinstance(frame, ControlFrame):
-            raise WireError("a frame of the link's own came out changed")
+        if isinstance(frame, (ControlFrame, Tlp)):
+            raise WireError("a frame of the link's own, or a TLP, came out changed")
         changed = framing.decode(data)
         if framing.name == NativeFraming.name and changed.envelope.lane != frame.envelope.lane:
             raise WireError("a frame came out on another VL")

@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from emu.lab.gpus import Gpus
 from emu.lab.lab import Lab
+from emu.topology import Topology
 from tests.lab.fabrics import SMALL, settings_here
 from tests.wire.stub import StubFraming
 
@@ -25,19 +27,24 @@ FRAMES = {
     "IPv6 neighbour solicitation": "3333ff000002" + SOURCE + "86dd" + IPV6 + "8700000000000000" + "00" * 24,
     "native InfiniBand": HOST + SOURCE + "88b5" + "00" * 64,
     "flow control packet": HOST + SOURCE + "88b6" + "00" * 46,
+    "PCIe TLP": HOST + SOURCE + "88b6" + "02" + "60000002020000ff0000300000000000" + "0000010000001100",
     "PFC pause": "0180c2000001" + SOURCE + "8808" + "0101" + "0008" + "ffff" * 8 + "00" * 26,
     "LLDP": "0180c200000e" + SOURCE + "88cc" + "00" * 46,
     "802.3 length": HOST + SOURCE + "002e" + "00" * 46,
 }
 
 
-def test_no_frame_draws_an_answer() -> None:
-    with Lab(SMALL) as lab:
-        ends = {port: lab.socket_at(port) for link in SMALL.links for port in (link.a, link.b)}
+LABS = pytest.mark.parametrize("topology", [SMALL, Gpus(SMALL).topology], ids=["fabric", "fabric and GPUs"])
+
+
+@LABS
+def test_no_frame_draws_an_answer(topology: Topology) -> None:
+    with Lab(topology) as lab:
+        ends = {port: lab.socket_at(port) for link in topology.links for port in (link.a, link.b)}
         for opened in ends.values():
             for text in FRAMES.values():
                 opened.send(bytes.fromhex(text))
-        wires = [wire for link in SMALL.links for wire in lab.wires(link, StubFraming())]
+        wires = [wire for link in topology.links for wire in lab.wires(link, StubFraming())]
         time.sleep(LISTENING_S)
         heard: dict[object, list[bytes]] = {port: [] for port in ends}
         for port, opened in ends.items():
@@ -53,19 +60,21 @@ def test_no_frame_draws_an_answer() -> None:
             assert wire.foreign == 0
 
 
-def test_an_idle_lab_says_nothing() -> None:
-    with Lab(SMALL) as lab:
-        wires = [wire for link in SMALL.links for wire in lab.wires(link, StubFraming())]
+@LABS
+def test_an_idle_lab_says_nothing(topology: Topology) -> None:
+    with Lab(topology) as lab:
+        wires = [wire for link in topology.links for wire in lab.wires(link, StubFraming())]
         time.sleep(LISTENING_S)
         for wire in wires:
             wire.finish()
         assert [wire.foreign for wire in wires] == [0] * len(wires)
 
 
-def test_the_machine_has_the_settings_it_had() -> None:
+@LABS
+def test_the_machine_has_the_settings_it_had(topology: Topology) -> None:
     before = settings_here()
     assert len(before) > 100
-    with Lab(SMALL) as lab:
+    with Lab(topology) as lab:
         lab.mininet["h0"].cmd("true")
         during = settings_here()
     assert during == before

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from emu.errors import ScenarioError
-from emu.run.assembly import topology_of
+from emu.run.assembly import Assembly, topology_of
 from emu.scenario import builtin
+from emu.scenario.host_path import PATHS
 from emu.scenario.load import build, load, parse
-from emu.topology import link_names, reverse_name
+from emu.scenario.model import Scenario
+from emu.topology import link_names, pcie_link_names, reverse_name
 
 
 @pytest.mark.parametrize("name", builtin.names())
@@ -55,3 +57,57 @@ def test_parallel_links(name: str) -> None:
 def test_a_parallel_link_too_many() -> None:
     with pytest.raises(ScenarioError, match=r"unknown link 'a-b#3'; did you mean 'a-b"):
         parse(PARALLEL.replace("CHOSEN", "'a-b#3'"))
+
+
+def inside(path: str, capture: str, hosts: str = "h0, h1") -> Scenario:
+    """Of one switch and two hosts; what it captures."""
+    one, other = hosts.split(", ")
+    return parse(
+        f"""
+name: inside
+fabric:
+  profile: native
+  topology:
+    kind: graph
+    hosts: [{hosts}]
+    switches: [s0]
+    links: [{{a: {one}, b: s0}}, {{a: {other}, b: s0}}]
+host: {{path: {path}}}
+traffic: []
+capture: {capture}
+""",
+        "inside.yaml",
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_links_inside_hosts_are_those_that_are_built(path: str) -> None:
+    fabric = Assembly(inside(path, "all")).fabric
+    names = [name for host in fabric.hosts.values() for name in host.tree.links]
+    assert names == [name for host in ("h0", "h1") for both in pcie_link_names(host) for name in both]
+    assert len(names) == 12
+    for name in names:
+        assert inside(path, f"[{name}]").capture == (name,)
+
+
+@pytest.mark.parametrize("name", ["h0.gpu-h0.pcie", "h1.pcie-h1.nic"])
+def test_without_a_path_hosts_have_no_links_inside(name: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        inside("none", f"[h0-s0, {name}]")
+    assert str(caught.value) == (
+        f"inside.yaml:12: capture.1: '{name}' is a link inside a host, and host.path is none: frames start at the NIC;"
+        " set path to ibgda, cpu_proxy, cpu_sync"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "hint"),
+    [
+        ("ibgda", "h0.gpu-h0.cpu", "did you mean 'h0.pcie-h0.cpu'"),
+        ("ibgda", "h2.gpu-h2.pcie", "did you mean 'h1.gpu-h1.pcie'|did you mean 'h0.gpu-h0.pcie'"),
+        ("none", "h2.gpu-h2.pcie", "known: h0-s0, h1-s0, s0-h0, s0-h1$"),
+    ],
+)
+def test_a_link_inside_that_is_not_there(path: str, name: str, hint: str) -> None:
+    with pytest.raises(ScenarioError, match=f"capture.0: unknown link '{name}'.*({hint})"):
+        inside(path, f"[{name}]")

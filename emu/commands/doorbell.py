@@ -1,0 +1,92 @@
+"""`emu doorbell`: one message's life from the GPU to the wire, message rates by path, and what bounds them."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+
+from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
+from emu.commands.options import add_common, complain, keep, listed, options_of, ready, whole
+from emu.harness.doorbell import Doorbells, Plan, cases_of, measure
+from emu.report.doorbell import doorbell_text
+from emu.report.folder import ResultFolder
+from emu.report.output import to_json, write
+from emu.report.progress import Progress
+from emu.report.table import count_text
+from emu.scenario.field import parse_message_bytes
+from emu.scenario.host_path import PATHS
+
+GPU_DIRECT = {"on": (True,), "off": (False,), "both": (True, False)}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add what to measure, and the options."""
+    parser.add_argument(
+        "--profile", metavar="NAME", default="native", help="a profile, by name or path (default native)"
+    )
+    parser.add_argument(
+        "--path",
+        metavar="A,B",
+        type=listed(str),
+        default=list(PATHS),
+        help=f"who posts and rings (default all): {', '.join(PATHS)}",
+    )
+    parser.add_argument(
+        "--gpu-direct",
+        choices=GPU_DIRECT,
+        default="on",
+        help="whether NIC and GPU reach each other's memory, or by way of the host's (default on)",
+    )
+    parser.add_argument(
+        "--sizes", metavar="A,B", type=listed(parse_message_bytes), default=[8], help="message sizes (default 8B)"
+    )
+    parser.add_argument(
+        "--warps", metavar="A,B", type=listed(whole(1, 65_536)), default=[1, 128], help="GPU warps (default 1,128)"
+    )
+    parser.add_argument(
+        "--qps", metavar="N", type=whole(1, 65_536), help="queue pairs (default host.queues.num_rc_per_pe)"
+    )
+    parser.add_argument(
+        "--messages", metavar="N", type=whole(100, 10**7), default=6000, help="for each rate (default 6000)"
+    )
+    parser.add_argument("--no-diagram", action="store_true", help="tables only")
+    add_common(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure every row, print and write them."""
+    plan = Plan(
+        profile=arguments.profile,
+        paths=arguments.path,
+        gpu_direct=GPU_DIRECT[arguments.gpu_direct],
+        sizes_bytes=arguments.sizes,
+        warps=arguments.warps,
+        qps=arguments.qps,
+        messages=arguments.messages,
+        settings=arguments.settings,
+        seed=arguments.seed,
+    )
+    cases = cases_of(plan)  # mistakes first, before anything is made
+    ready(arguments)
+    with ExitStack() as stack:
+        folder = None
+        if arguments.out is not None:
+            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force, with_messages=False))
+        progress = stack.enter_context(Progress(len(cases), "row", quiet=arguments.quiet))
+        doorbells = measure(cases, options_of(arguments), progress.reach)
+        found = doorbells.to_json()
+        lost = keep(folder, found)
+    if arguments.json:
+        write(to_json(found))
+    elif not arguments.quiet:
+        write(doorbell_text(found, with_diagrams=not arguments.no_diagram))
+    return lost or _verdict(doorbells)
+
+
+def _verdict(doorbells: Doorbells) -> int:
+    for line in doorbells.missing:
+        complain(f"doorbell {line}")
+    if doorbells.interrupted:
+        complain(f"interrupted after {count_text(len(doorbells.rows), 'row')}")
+        return INTERRUPTED
+    return INCOMPLETE if doorbells.missing else OK

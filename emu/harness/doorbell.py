@@ -1,0 +1,257 @@
+"""From a doorbell to the wire: one message's life by each path, and message rates with what bounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from emu.errors import ScenarioError
+from emu.fabric import Fabric
+from emu.frame import Message
+from emu.host.limits import Limits
+from emu.host.queue import STEPS
+from emu.host.trace import Step, Trace
+from emu.report.text import shortfall
+from emu.run import Options, run
+from emu.scenario.check import Place, one_line
+from emu.scenario.field import show
+from emu.scenario.host_path import PATHS
+from emu.scenario.load import build
+from emu.scenario.model import Scenario
+from emu.scenario.provenance import Provenance
+from emu.units import NS, SECOND, format_size
+
+PAIR = ["h0", "h1"]  # under one leaf
+LEGS_MESSAGES = 2  # the first finds no queue pair's context in the NIC, the second is shown
+REFUSED_SETTINGS = {
+    "fabric.profile": "use --profile",
+    "host.path": "use --path",
+    "host.gpu_direct": "use --gpu-direct",
+    "host.gpu.warps": "use --warps",
+    "traffic": "use --sizes and --messages",
+    "run.until": "use `emu run`",
+    "expect": "use `emu run`",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to measure: each path with each size, with and without GPU-direct, by each number of warps."""
+
+    profile: str = "native"
+    paths: Sequence[str] = PATHS
+    gpu_direct: Sequence[bool] = (True,)
+    sizes_bytes: Sequence[int] = (8,)
+    warps: Sequence[int] = (1, 128)
+    qps: int | None = None  # None: num_rc_per_pe
+    messages: int = 6000
+    settings: Sequence[str] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row: what is asked, and its two scenarios."""
+
+    path: str
+    gpu_direct: bool
+    size_bytes: int
+    warps: int
+    qps: int
+    legs: Scenario
+    rate: Scenario
+
+    @property
+    def name(self) -> str:
+        """As progress and complaints call it."""
+        bounce = "" if self.gpu_direct else " without GPU-direct"
+        return f"{self.path}{bounce} {format_size(self.size_bytes)} {self.warps} warp{'s' if self.warps > 1 else ''}"
+
+
+@dataclass(slots=True)
+class Doorbells:
+    """Rows as `--json` shows them, and what they rest on."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    inputs: Mapping[str, Provenance] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """`rows`, whether they are whole, and the host's inputs."""
+        inputs = {
+            path: {"value": each.value, "kind": each.kind, "source": each.source}
+            for path, each in self.inputs.items()
+            if path.startswith("host.")
+        }
+        complete = not self.interrupted and not self.missing
+        return {"rows": self.rows, "complete": complete, "missing": self.missing, "inputs": inputs}
+
+
+def cases_of(plan: Plan) -> list[Case]:
+    """Every row's scenarios, all checked before the first runs. Raises ScenarioError."""
+    _check(plan)
+    return [
+        _case(plan, path, direct, size_bytes, warps)
+        for path in plan.paths
+        for direct in plan.gpu_direct
+        for size_bytes in plan.sizes_bytes
+        for warps in plan.warps
+    ]
+
+
+def measure(
+    cases: Sequence[Case], options: Options, before_each: Callable[[int, str], object] = lambda done, what: None
+) -> Doorbells:
+    """Run every case; ends early where a run is interrupted. Raises ScenarioError, MachineError."""
+    found = Doorbells()
+    for number, case in enumerate(cases):
+        before_each(number, case.name)
+        try:
+            row = _row(case, options, found)
+        except KeyboardInterrupt:
+            if not found.rows:
+                raise
+            found.interrupted = True
+        if found.interrupted:
+            break
+        found.inputs = dict(found.inputs) | dict(case.rate.provenance)
+        if row is not None:
+            found.rows.append(row)
+    return found
+
+
+def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | None:
+    life, parts = _legs(case, options, found)
+    rate = _rate(case, options, found)
+    if life is None or rate is None:
+        return None
+    (message, steps), (times, wire_ps) = life, rate
+    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps)
+    binding, bound = limits.binding()
+    return {
+        "path": case.path,
+        "gpu_direct": case.gpu_direct,
+        "size_bytes": case.size_bytes,
+        "warps": case.warps,
+        "qps": case.qps,
+        "link_bps": case.rate.fabric.rate_bps,
+        "messages_per_s": _per_second(times),
+        "limit_per_s": float(bound),
+        "bound_by": binding,
+        "limits_per_s": {name: float(term) for name, term in limits.terms().items()},
+        "latency_ns": (message.delivered_ps - message.posted_ps) / NS,
+        "completion_latency_ns": (message.completed_ps - message.posted_ps) / NS,
+        "breakdown_ns": parts,
+        "steps": [
+            {"who": step.who, "what": step.what, "where": step.where, "at_ns": (step.at_ps - message.posted_ps) / NS}
+            for step in steps
+        ],
+    }
+
+
+def _legs(case: Case, options: Options, found: Doorbells) -> tuple[tuple[Message, list[Step]] | None, dict[str, float]]:
+    """The second of two messages, one after the other, and all that was done for it."""
+    traces: list[Trace] = []
+    messages: list[Message] = []
+
+    def watch(fabric: Fabric) -> None:
+        host = next(iter(fabric.hosts.values()))
+        trace = Trace(host.engine, fabric.hosts)
+        trace.watch(host.taps)
+        traces.append(trace)
+
+    result = run(case.legs, replace(options, before_run=watch, on_message=messages.append))
+    if _is_short(case, result, found) or len(messages) != LEGS_MESSAGES:
+        return None, {}
+    message = messages[-1]
+    steps = traces[0].between(message.posted_ps, max(message.completed_ps, message.delivered_ps))
+    steps += [
+        Step(message.last_bit_ps, "h1.nic", "has the last bit", ""),
+        Step(message.delivered_ps, "h1.gpu", "has the data in memory", ""),
+        Step(message.completed_ps, "h0.cpu" if case.path == "cpu_sync" else "h0.gpu", "knows that it is done", ""),
+    ]
+    parts = {name: value_ps / NS for name, value_ps in zip(STEPS, message.steps or (), strict=False)}
+    return (message, sorted(steps, key=lambda step: step.at_ps)), parts
+
+
+def _rate(case: Case, options: Options, found: Doorbells) -> tuple[list[int], Fraction] | None:
+    """When each message was delivered, and for how long each had the sender's link."""
+    times: list[int] = []
+    result = run(case.rate, replace(options, on_message=lambda message: times.append(message.delivered_ps)))
+    if _is_short(case, result, found):
+        return None
+    link = next(link for link in result["links"] if link["from"] == PAIR[0])
+    fabric = case.rate.fabric
+    credits_bytes = link["credit_frames"] * fabric.credits.fcp_wire_bytes
+    return sorted(times), Fraction((link["tx_bytes"] - credits_bytes) * 8 * SECOND, fabric.rate_bps * len(times))
+
+
+def _per_second(times_ps: Sequence[int]) -> float:
+    """Between the first and the last quarter: neither the beginning nor the end counts."""
+    first, last = len(times_ps) // 4, len(times_ps) * 3 // 4
+    return (last - first) * SECOND / max(times_ps[last] - times_ps[first], 1)
+
+
+def _is_short(case: Case, result: Mapping[str, Any], found: Doorbells) -> bool:
+    if result["interrupted"]:
+        found.interrupted = True
+        return True
+    short = shortfall(result)
+    if short:
+        found.missing.append(f"{case.name}: traffic did not complete: {short}")
+    return bool(short)
+
+
+def _check(plan: Plan) -> None:
+    for path in plan.paths:
+        if path not in PATHS:
+            raise ScenarioError(f"--path: {show(path)} is unknown; known: {', '.join(PATHS)}")
+    for warps in plan.warps:
+        if not 1 <= warps <= 65_536:
+            raise ScenarioError(f"--warps: {warps} is out of range; allowed: 1 to 65536")
+    for text in plan.settings:
+        path = text.partition("=")[0].strip()
+        for refused, instead in REFUSED_SETTINGS.items():
+            if f"{refused}.".startswith(f"{path}.") or f"{path}.".startswith(f"{refused}."):
+                raise ScenarioError(one_line(f"--set {show(text)[1:-1]}: {refused} is not set here: {instead}"))
+
+
+def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int) -> Case:
+    legs = _scenario(plan, path, gpu_direct, size_bytes, warps, count=LEGS_MESSAGES, qps=1, depth=1)
+    queues = legs.host.queues
+    assert queues is not None
+    qps = plan.qps or queues.num_rc_per_pe
+    count = max(1, plan.messages // qps)
+    rate = _scenario(plan, path, gpu_direct, size_bytes, warps, count=count, qps=qps, depth=queues.qp_depth)
+    return Case(path, gpu_direct, size_bytes, warps, qps, legs, rate)
+
+
+def _scenario(
+    plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int, *, count: int, qps: int, depth: int
+) -> Scenario:
+    traffic = {
+        "kind": "write",
+        "pairs": [PAIR],
+        "size": format_size(size_bytes),
+        "count": count,
+        "qps": qps,
+        "depth": depth,
+    }
+    topology = {"kind": "leaf_spine", "leaves": 1, "spines": 1, "hosts_per_leaf": 2}
+    given = {
+        "name": f"doorbell {path}",
+        "fabric": {"profile": plan.profile, "topology": topology},
+        "host": {"path": path, "gpu_direct": gpu_direct, "gpu": {"warps": warps}},
+        "traffic": [traffic],
+    }
+    options: dict[Place, str] = {
+        ("fabric", "profile"): f"--profile {plan.profile}",
+        ("host", "path"): f"--path {path}",
+        ("traffic", 0): f"--sizes {format_size(size_bytes)}",
+        ("traffic", 0, "qps"): f"--qps {qps}",
+        ("traffic", 0, "count"): f"--messages {plan.messages}",
+    }
+    return build(given, plan.settings, plan.seed, options)
