@@ -5,7 +5,7 @@ What it acts on are the bytes that came: a WQE written wrong gets the error CQE 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from functools import partial
 from heapq import heappop, heappush
 
@@ -15,6 +15,7 @@ from emu.errors import WireError
 from emu.frame import Buffer
 from emu.host.completion import cqe_of
 from emu.host.dma import DmaEngine
+from emu.host.gather import Gather
 from emu.host.places import CONTEXT_BYTES
 from emu.host.queue import STEPS, HostQueue, Job
 from emu.host.wqe import rewrite
@@ -31,7 +32,6 @@ from emu.transport.work import SendWqe
 from emu.units import SECOND
 
 CPLD = TlpKind.CPLD
-GATHER_AHEAD_BYTES = 4 << 20  # assumed: several times what is under way at once, so that it never binds
 STALL = STEPS.index("stall")
 
 
@@ -43,11 +43,10 @@ class FrontEnd:
         "_context_cache",
         "_engine",
         "_free_ps",
-        "_held_bytes",
+        "_gather",
         "_nic",
         "_period_ps",
         "_qp_period_ps",
-        "_to_gather",
         "_turns",
         "_wake_ps",
         "bad_doorbells",
@@ -67,8 +66,7 @@ class FrontEnd:
         self._context_cache = model.context_cache
         self._turns: list[tuple[int, int, HostQueue]] = []  # a heap: when queue pairs may send
         self._wake_ps = -1  # when the NIC looks at it next; -1: not yet known
-        self._to_gather: deque[Job] = deque()
-        self._held_bytes = 0  # of payload that was read, or is being read, and not completed
+        self._gather = Gather(dma, self._gathered)
         self.context_misses = 0
         self.bad_doorbells = 0  # of no queue pair of ours, or beyond its queue
         self.dma = dma
@@ -177,28 +175,11 @@ class FrontEnd:
             job.gathered_bytes = len(job.data)
             self._ready(job)
             return
-        job.pieces = wqe.data
-        self._to_gather.append(job)
-        self._gather()
+        self._gather.add(job, wqe.data)
 
-    def _gather(self) -> None:
-        """Read payload, in the order of the WQEs, but not much more of it than is under way."""
-        while self._to_gather:
-            job = self._to_gather[0]
-            length = sum([piece[0] for piece in job.pieces])
-            if self._held_bytes and self._held_bytes + length > GATHER_AHEAD_BYTES:
-                return
-            self._to_gather.popleft()
-            self._held_bytes += length
-            job.data = bytearray(length)
-            view, offset = memoryview(job.data), 0
-            for byte_count, _, address in job.pieces:
-                self.dma.read(address, byte_count, view[offset:], partial(self._gathered, job, offset))
-                offset += byte_count
-
-    def _gathered(self, job: Job, offset: int, here: int) -> None:
-        job.gathered_bytes = gathered = offset + here
-        wqe = job.wqe
+    def _gathered(self, job: Job) -> None:
+        """More of a message's payload is here."""
+        gathered, wqe = job.gathered_bytes, job.wqe
         if job.is_ready:
             wqe.available = gathered if gathered < len(job.data) else -1
             if wqe.message.steps is not None:
@@ -290,11 +271,7 @@ class FrontEnd:
         self._fail_in_turn(queue)
 
     def _complete(self, job: Job, status: WcStatus) -> None:
-        if job.pieces:
-            self._held_bytes -= len(job.data)
-            job.data = job.wqe.payload = b""
-            if self._to_gather:
-                self._gather()
+        self._gather.release(job)
         if job.wqe.signaled or status:
             job.queue.cqes += 1
             self.dma.write(job.queue.cq_addr, cqe_of(job, status))
