@@ -11,8 +11,8 @@ from emu.errors import ScenarioError
 from emu.fabric import Fabric
 from emu.frame import Message
 from emu.host.limits import Limits
-from emu.host.queue import STEPS
 from emu.host.trace import Step, Trace
+from emu.parts import STEPS
 from emu.report.text import shortfall
 from emu.run import Options, run
 from emu.scenario.check import Place, one_line

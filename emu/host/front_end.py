@@ -17,14 +17,14 @@ from emu.host.completion import cqe_of
 from emu.host.dma import DmaEngine
 from emu.host.gather import Gather
 from emu.host.places import CONTEXT_BYTES
-from emu.host.queue import STEPS, HostQueue, Job
+from emu.host.queue import HostQueue, Job
 from emu.host.wqe import rewrite
 from emu.mlx5 import doorbell
 from emu.mlx5.ring import expand
 from emu.mlx5.segments import WQEBB_BYTES
 from emu.mlx5.wqe import decode
 from emu.opcodes import RC
-from emu.parts import HOST, NIC
+from emu.parts import HOST, NIC, STALL
 from emu.pcie.tlp import Tlp, TlpKind
 from emu.scenario.host import Nic as NicModel
 from emu.transport.wc import WcStatus
@@ -32,7 +32,6 @@ from emu.transport.work import SendWqe
 from emu.units import SECOND
 
 CPLD = TlpKind.CPLD
-STALL = STEPS.index("stall")
 
 
 class FrontEnd:
@@ -251,6 +250,8 @@ class FrontEnd:
             0,
             0,
             0,
+            0,
+            nic_ps - self._nic.timing.post_ps,
         ]
         self._nic.start(state, wqe, ((total_ps - nic_ps) << HOST) + (nic_ps << NIC))
 

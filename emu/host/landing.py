@@ -9,13 +9,10 @@ from emu.engine import Engine
 from emu.frame import Buffer, Frame, Message
 from emu.host.bounce import Bounces
 from emu.host.dma import DmaEngine
-from emu.host.queue import STEPS
 from emu.host.tree import Tree
 from emu.opcodes import ATOMIC_ACKNOWLEDGE
-from emu.parts import HOST, NIC
+from emu.parts import COPY_OUT, HOST, LAND, NIC, STALL
 from emu.pcie.tlp import Tlp
-
-LAND, COPY_OUT, STALL = STEPS.index("land"), STEPS.index("copy_out"), STEPS.index("stall")
 
 
 class Landing:

@@ -14,9 +14,6 @@ from emu.transport.requester import Completion
 from emu.transport.wc import WcStatus
 from emu.transport.work import SendWqe
 
-STEPS = ("copy", "ask", "post", "ring", "fetch", "gather", "stall", "land", "copy_out")
-"""What a message's host part is made of, in its order."""
-
 
 class Job:
     """One work request on its way from the application to the wire, and back as a CQE."""
