@@ -37,7 +37,7 @@ def measure() -> list[Figure]:
 def _run(batch: int, count: int) -> tuple[int, float]:
     text = f"""
 name: bench
-fabric: {{topology: {{kind: leaf_spine, leaves: 1, spines: 1, hosts_per_leaf: 2}}}}
+fabric: {{profile: native, topology: {{kind: leaf_spine, leaves: 1, spines: 1, hosts_per_leaf: 2}}}}
 host: {{path: ibgda, gpu: {{warps: {WARPS}}}, queues: {{num_requests_in_batch: {batch}}}}}
 traffic: [{{kind: write, pairs: [[h0, h1]], size: 8B, count: {count // 2}, qps: 2, depth: 1024}}]
 """
