@@ -115,7 +115,11 @@ def test_link_flow_control() -> None:
     for kind in range(256):
         carried = on_ethernet(LinkControl(kind=kind) / Raw(bytes(20))).network
         assert carried == {1: "fcp", 2: "tlp"}.get(kind, "other")
-    for link_type in (LINK_INFINIBAND, LINK_USER0, LINK_ERF):  # the kind byte means something behind its EtherType alone
+    for link_type in (
+        LINK_INFINIBAND,
+        LINK_USER0,
+        LINK_ERF,
+    ):  # the kind byte means something behind its EtherType alone
         assert dissect(link_type, bytes([2]) + bytes(40)).network != "tlp"
     pfc = dissect(LINK_ETHERNET, XOFF)
     assert (pfc.network, pfc.headers, pfc.source) == (
