@@ -154,7 +154,7 @@ def _parts(rows: Rows) -> Iterator[str]:
         lines.append(("= request's and data's way", *map(time_text, both)))
     name = "  of it fabric latency" if fetched else "= fabric latency"
     lines.append((name, *(time_text(row["fabric_latency_ns"]) for row in at.values())))
-    hosts = [row["breakdown_ns"]["host"] for row in at.values()]
+    hosts = [row["breakdown_ns"].get("host", 0) for row in at.values()]
     if any(hosts):
         lines.append(("hosts' paths", *map(time_text, hosts)))
     lines.append(("NIC legs", *(time_text(row["breakdown_ns"]["nic"]) for row in at.values())))

@@ -85,7 +85,7 @@ def _breakdown(result: Result) -> Iterator[str]:
     if not total:
         return
     inputs, way = by_path(result["provenance"]), _way(result)
-    rows = [("where the time went", "mean", "share", "rests on")]
+    rows: list[tuple[str, ...]] = [("where the time went", "mean", "share", "rests on")]
     for part, value in means.items():
         if part != "total" and (value or part in ("serialization", "propagation", "switching")):
             share = result["breakdown_ps_total"][part] / total
