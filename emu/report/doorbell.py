@@ -63,7 +63,7 @@ def _parts(rows: Sequence[Row], inputs: Mapping[str, Mapping[str, str]]) -> Iter
     values += [[row["nic_ns"] for row in chosen], [row["network_ns"] for row in chosen]]
     for name, each in zip([*names, "NIC", "network"], values, strict=True):
         paths = [path for row in chosen for path in parts_of(_way(row, inputs)).get(name, ())]
-        lines.append((name, *map(time_text, each), kinds_text(paths, inputs)))
+        lines.append((name.replace("_", " "), *map(time_text, each), kinds_text(paths, inputs)))
     lines.append(("= visible at the far GPU after", *(time_text(row["latency_ns"]) for row in chosen), ""))
     lines.append(
         ("poster knows that it is done after", *(time_text(row["completion_latency_ns"]) for row in chosen), "")
