@@ -47,7 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--qps", metavar="N", type=whole(1, 65_536), help="queue pairs (default host.queues.num_rc_per_pe)"
     )
     parser.add_argument(
-        "--messages", metavar="N", type=whole(100, 10**7), default=6000, help="for each rate (default 6000)"
+        "--messages",
+        metavar="N",
+        type=whole(32, 10**7),
+        help="for each rate (default 6000, but of large ones no more than 64 MiB, or 32)",
     )
     parser.add_argument("--no-diagram", action="store_true", help="tables only")
     add_common(parser)

@@ -112,7 +112,7 @@ def _compared(rows: Sequence[Row]) -> Iterator[str]:
             ratio = own["messages_per_s"] / proxy["messages_per_s"]
             yield f"{format_size(size_bytes)}: ibgda sends {ratio:.1f} times what cpu_proxy does"
             meeting_bytes = own["link_bps"] / 8 / proxy["messages_per_s"]
-            if size_bytes < meeting_bytes:
+            if size_bytes < meeting_bytes and proxy["bound_by"] != own["bound_by"]:
                 yield f"  at the proxy's rate the link is full from {meeting_bytes / 1000:.1f} KB on, where they meet"
 
 
