@@ -53,8 +53,9 @@ class ReceiveSide(Protocol):
     failed: bool
     landed_addr: int
     message_done: bool
-    received_bytes: int
 
+    @property
+    def received_bytes(self) -> int: ...
     def on_request(self, frame: Frame) -> AnyAnswer | None: ...
     def flush(self) -> list[Received]: ...
 
