@@ -104,7 +104,9 @@ def rules(draw: st.DrawFn, flow_control: str, congestion_control: str, links: li
     pattern = draw(st.sampled_from(["", "", "nth", "every"]))
     if pattern:
         match[pattern] = draw(st.integers(1, 6) if pattern == "every" else st.lists(st.integers(1, 9), min_size=1))
-    effects = ["drop", "duplicate", "corrupt", "delay", *(["reorder"] if match.get("kind") not in ("pfc", "fcp") else [])]
+    effects = ["drop", "duplicate", "corrupt", "delay", "reorder"]
+    if match.get("kind") in ("pfc", "fcp"):
+        effects.remove("reorder")  # a link's own frames keep their order
     chosen = draw(st.lists(st.sampled_from(effects), min_size=1, max_size=3, unique=True))
     rule: dict[str, Any] = {each: draw(DELAYS if each == "delay" else RATES) for each in chosen}
     link = draw(st.sampled_from(["all", *links]))
@@ -143,9 +145,10 @@ def bound_ps(made: dict[str, Any]) -> int:
     nic = made["host"]["nic"]
     hosts = 2 if made["fabric"]["topology"]["kind"] == "line" else 4
     messages = sum(each.get("count", 0) * each.get("qps", 1) * hosts * hosts for each in made["traffic"])
-    packets = messages * 32  # of at most 30 KB
-    patience_ps = (nic["retry_cnt"] + 1) * (ACK_TIMEOUT_UNIT_PS << nic["ack_timeout_code"])
-    return CM_PS * hosts * hosts * 8 + packets * (patience_ps + BESIDES_PS) + 10 * MS
+    packets: int = messages * 32  # of at most 30 KB
+    patience_ps: int = (nic["retry_cnt"] + 1) * (ACK_TIMEOUT_UNIT_PS << nic["ack_timeout_code"])
+    connecting_ps = CM_PS * hosts * hosts * 6  # of three queue pairs a pair of hosts and kind, one after the other
+    return connecting_ps + packets * (patience_ps + BESIDES_PS) + 10 * MS
 
 
 def held(made: dict[str, Any]) -> dict[str, Any]:
