@@ -17,7 +17,7 @@ from emu.devices.transmit import Transmit
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
-from emu.parts import HOST, NIC
+from emu.parts import HOST, NIC, STALL
 from emu.taps import Taps
 from emu.transport.answer import AnyAnswer, Early
 from emu.transport.memory import MemoryTable
@@ -96,14 +96,16 @@ class Nic(QueuePairs):
         state.requester.post(wqe)
         self._transmit.offer(state)
 
-    def resume(self, state: QueuePairState) -> int:
-        """More bytes of a work request are here; for how long, in picoseconds, the port was idle for want of them."""
+    def resume(self, state: QueuePairState, message: Message) -> None:
+        """More bytes of a message are here; if the wire was idle for want of them, that is not the NIC's time."""
         state.requester.look_again()
         if state.requester.is_starved:
-            return 0
+            return
         idle_ps = self._transmit.starved_ps(state)
+        if idle_ps and message.steps is not None:
+            message.hops[0].parts += (idle_ps << HOST) - (idle_ps << NIC)  # which its next frame's start adds
+            message.steps[STALL] += idle_ps
         self._transmit.offer(state)
-        return idle_ps
 
     def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
         """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""

@@ -117,7 +117,7 @@ class QueuePairState:
         self.rate: RateControl | None = None  # None: it sends at line rate
         self.memory: MemoryTable | None = None  # its protection domain's; None: no program posts to it
         self.mtu_bytes = 0
-        self.starved_ps = (-1, 0)  # since when the wire has waited for its bytes, and what that had carried by then
+        self.starved_ps = (-1, 0)  # since when its bytes are waited for, and what its lane's waits had been by then
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending
 
     def next_request(self) -> Frame | None:

@@ -11,7 +11,7 @@ from emu.host.bounce import Bounces
 from emu.host.dma import DmaEngine
 from emu.host.tree import Tree
 from emu.opcodes import ATOMIC_ACKNOWLEDGE
-from emu.parts import COPY_OUT, HOST, LAND, NIC, STALL
+from emu.parts import COPY_OUT, HOST, HOST_PLACE, LAND, STALL, unpack
 from emu.pcie.tlp import Tlp
 
 
@@ -90,8 +90,8 @@ class LandingPlace:
         parts += (now_ps - taken_ps) << HOST
         if message.steps is not None:
             message.steps[LAND] = now_ps - taken_ps
-            stalled_ps = message.steps[STALL]
-            parts += (stalled_ps << HOST) - (stalled_ps << NIC)  # the sender's port could not know what it waited for
+            if message.steps[STALL]:  # of it counts what was not made up for while its frames waited for others
+                message.steps[STALL] = unpack(parts)[HOST_PLACE] - sum(message.steps[:STALL]) - message.steps[LAND]
         pieces = self._pieces.pop(message, None)
         if not pieces:
             self._deliver(message, parts)
