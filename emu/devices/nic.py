@@ -19,7 +19,7 @@ from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
 from emu.parts import HOST, NIC, STALL
 from emu.taps import Taps
-from emu.transport.answer import AnyAnswer, Early
+from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import SendWqe
 from emu.transport.wc import WcStatus
@@ -177,7 +177,7 @@ class Nic(QueuePairs):
             if answers:
                 engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, headers)
         if host is not None:
-            host.land(responder.landed_addr, frame, ends=responder.message_done)
+            host.land(responder.landed, frame, ends=responder.message_done)
         elif responder.message_done and frame.message is not None:
             self._arrived(frame.message, frame)
         if responder.completions:
@@ -191,7 +191,7 @@ class Nic(QueuePairs):
         wqe = state.requester.fetched
         ends = wqe is not None and wqe.message is frame.message
         if self.host is not None and state.memory is not None:
-            self.host.land(state.requester.landed_addr, frame, ends=ends)
+            self.host.land(state.requester.landed, frame, ends=ends)
         elif ends and wqe is not None:
             self._arrived(wqe.message, frame)
         self._take_answer(state, done)
@@ -233,8 +233,8 @@ class Nic(QueuePairs):
         state, answer = owed
         if state.is_mute:
             return
-        if self.host is not None and state.memory is not None and not isinstance(answer, (tuple, Early)):
-            self.host.fetch(state, answer)
+        if self.host is not None and state.memory is not None:
+            self.host.owe(state, answer)
         else:
             self.owe(state, answer)
 

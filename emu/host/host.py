@@ -10,6 +10,7 @@ from emu.devices.nic import Nic
 from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine
 from emu.frame import Frame
+from emu.host.answers import Answers
 from emu.host.bounce import Bounces
 from emu.host.completion import cqe_of_receive, status_of
 from emu.host.cpu import Ringer, Thread
@@ -27,12 +28,12 @@ from emu.mlx5.segments import WQEBB_BYTES
 from emu.pcie.tlp import Tlp
 from emu.scenario.host import Host as HostModel
 from emu.taps import Taps
-from emu.transport.answer import AtomicAnswer, ReadAnswer
+from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryRegion
 from emu.transport.received import Received
 from emu.transport.requester import Completion
 from emu.transport.wc import WcStatus
-from emu.transport.work import SendWqe
+from emu.transport.work import Places, SendWqe
 
 WORD_BYTES = 8
 
@@ -52,6 +53,7 @@ class Host:
         self.queue_memory = tree.gpu_memory if queues_on_gpu else tree.host_memory
         self._bounces = None if model.gpu_direct else Bounces(tree.host_memory.space)
         self._places = LandingPlace(engine, nic, tree, self._bounces, gpu.copy_ps)
+        self._answers = Answers(engine, nic, tree.nic, self._bounces)
         self._queues: dict[QueuePairState, HostQueue] = {}
         self._numbers: dict[QueuePairState, int] = {}
         self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
@@ -90,9 +92,9 @@ class Host:
         else:
             self._copied(job)
 
-    def land(self, address: int, frame: Frame, *, ends: bool) -> None:
+    def land(self, places: Places, frame: Frame, *, ends: bool) -> None:
         """Bytes from the network go to memory."""
-        self._places.land(address, frame, ends=ends)
+        self._places.land(places, frame, ends=ends)
 
     def finished(self, state: QueuePairState, done: Sequence[Completion]) -> None:
         """CQEs are owed."""
@@ -111,28 +113,9 @@ class Host:
             waiting.append(each)
             self.tree.nic.write(address, cqe_of_receive(each, self._numbers[state]))
 
-    def fetch(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer) -> None:
-        """Read memory for an answer; it is owed once what its first frame brings is here."""
-        length = answer.length if isinstance(answer, ReadAnswer) else WORD_BYTES
-        if not length or answer.addr < 0:
-            self._nic.owe(state, answer)
-            return
-        first = min(length, state.mtu_bytes)
-        owed, since_ps = False, self.engine.now_ps
-
-        def here(total: int) -> None:
-            nonlocal owed
-            if total >= first and not owed:
-                owed = True
-                self._nic.owe(state, answer, self.engine.now_ps - since_ps)
-                if isinstance(answer, AtomicAnswer):  # what it has become; the transport's machine has done it already
-                    region = self._nic.memory.at(answer.addr, WORD_BYTES)
-                    self.tree.nic.write(address, bytes(region.slice(answer.addr, WORD_BYTES)) if region else b"")
-
-        address = (
-            answer.addr if self._bounces is None else self._bounces.address_of(self._nic.memory, answer.addr, length)
-        )
-        self.tree.nic.read(address, length, bytearray(length), here)
+    def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
+        """The transport owes an answer: it leaves once what it brings has been read, and after those before it."""
+        self._answers.owe(state, answer)
 
     def describe(self, address: int, length: int) -> str:
         """What lies there, in a word or two."""

@@ -61,7 +61,7 @@ def rewrite(send: SendWqe, wqe: Wqe, memory: MemoryTable | None) -> WcStatus:
                 pieces.append(region.slice(addr, byte_count))
                 regions.append(region)
         if segments is None:
-            send.sink = Scatter(pieces, wqe.data[0][2], regions)
+            send.sink = Scatter(pieces, [addr for _, _, addr in wqe.data], regions)
     elif segments is None:
         send.sink = NOWHERE
     if opcode in ATOMICS and (length != 8 or wqe.remote_addr % 8):

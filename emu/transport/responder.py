@@ -27,7 +27,7 @@ from emu.transport.syndrome import (
     is_rnr,
 )
 from emu.transport.wc import WcStatus
-from emu.transport.work import ATOMIC_BYTES, RecvWqe
+from emu.transport.work import ATOMIC_BYTES, Places, RecvWqe
 
 __all__ = ["Answer", "AnyAnswer", "Received", "Responder", "ResponderConfig", "acknowledge", "merge"]
 
@@ -55,7 +55,7 @@ class Responder:
         "_replay",
         "completions",
         "failed",
-        "landed_addr",
+        "landed",
         "message_done",
         "received_bytes",
     )
@@ -79,12 +79,12 @@ class Responder:
         self.completions: list[Received] = []  # receives used since the caller last took them
         self.failed = False
         self.message_done = False
-        self.landed_addr = -1  # where the last frame's payload went; -1: nowhere
+        self.landed: Places = ()  # where the last frame's payload went
         self.received_bytes = 0  # of payload, taken in order
 
     def on_request(self, frame: Frame) -> AnyAnswer | None:
         """Take a request frame; returns the answer owed for it, if any."""
-        self.message_done, self.landed_addr = False, -1
+        self.message_done, self.landed = False, ()
         if self.failed:
             return None
         psn = self._expected & PSN_MASK
@@ -180,7 +180,7 @@ class Responder:
             return RNR_NAK | self._config.min_rnr_timer
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = payload
-            self.landed_addr = self._addr
+            self.landed = ((self._addr, length),)
         self._addr += length
         self._left_bytes -= length
         if ends:
@@ -224,7 +224,7 @@ class Responder:
             self.completions.append(Received(wqe, fault, 0))
             return NAK_REMOTE_OPERATIONAL_ERROR if fault is WcStatus.LOC_PROT_ERR else NAK_INVALID_REQUEST
         wqe.sink.write(self._filled, payload)
-        self.landed_addr = wqe.sink.addr + self._filled
+        self.landed = wqe.sink.places(self._filled, length)
         self._filled += length
         if place & ENDS:
             self._receive = None
