@@ -21,6 +21,7 @@ from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
 from emu.host.tree import Tree
+from emu.host.wqe import is_inline
 from emu.host.writer import WqeWriter
 from emu.mlx5.cqe import CQE_BYTES
 from emu.mlx5.doorbell import DOORBELL_BYTES, RECORD_BYTES, UAR_BYTES
@@ -45,7 +46,7 @@ class Host:
         gpu, cpu, queues = model.gpu, model.cpu, model.queues
         assert gpu is not None and cpu is not None and queues is not None
         self.engine, self._nic, self.taps, self.model = engine, nic, taps, model
-        self._gpu, self._cpu, self._depth = gpu, cpu, queues.qp_depth
+        self._gpu, self._cpu, self._depth, self._inline_bytes = gpu, cpu, queues.qp_depth, queues.inline_bytes
         self.tree = tree = Tree(engine, nic.name, model, taps, lambda tlp: self.front_end.receive(tlp))
         self.front_end = FrontEnd(engine, nic, tree.nic, model.nic)
         self._on_gpu = model.path == "ibgda"
@@ -73,7 +74,7 @@ class Host:
             self._warps = Warps(engine, gpu, gpu_writer, queues.num_requests_in_batch, tell)
         elif not synchronises:
             ring = tree.host_memory.space.allocate(RING_BYTES, 4096)
-            self._requests = Requests(engine, tree.gpu, gpu, ring, self._ask)
+            self._requests = Requests(engine, tree.gpu, gpu, ring, self._hand_over)
             for thread in self._threads:
                 thread.on_take = self._requests.taken
 
@@ -87,10 +88,14 @@ class Host:
         if queue is None:
             queue = self._queues[state] = self._make_queue(state)
         job = Job(queue, wqe)
-        if self._bounces is not None and wqe.segments is not None and wqe.size_bytes and not wqe.is_inline:
-            self.engine.at(self.engine.now_ps + self._gpu.copy_ps, self._copy, job)
-        else:
+        if self._bounces is None:
+            self._ask(job)
+            return
+        queue.copying.append(job)
+        if wqe.segments is None or not wqe.size_bytes or is_inline(wqe, self._inline_bytes if self._on_gpu else 0):
             self._copied(job)
+        else:
+            self.engine.at(self.engine.now_ps + self._gpu.copy_ps, self._copy, job)
 
     def land(self, places: Places, frame: Frame, *, ends: bool) -> None:
         """Bytes from the network go to memory."""
@@ -159,24 +164,32 @@ class Host:
     def _copy(self, job: Job) -> None:
         """GPU memory to host memory, by the GPU's stores."""
         assert self._bounces is not None
-        wqe = job.wqe
-        job.places = self._bounces.places_of(job.queue.state.memory, wqe.places)
-        last = len(wqe.places) - 1
-        for number, ((source, length, _), (target, _, _)) in enumerate(zip(wqe.places, job.places, strict=True)):
+        places = [place for place in job.wqe.places if place[1]]
+        job.places = self._bounces.places_of(job.queue.state.memory, places)
+        last = len(places) - 1
+        for number, ((source, length, _), (target, _, _)) in enumerate(zip(places, job.places, strict=True)):
             data = self.tree.gpu_memory.space.read(source, length) or b""
             note = Copied(target + length, partial(self._copied, job)) if number == last else None
             self.tree.gpu.write(target, data, note)
 
     def _copied(self, job: Job) -> None:
+        """It goes on once all before it in its queue do."""
+        job.is_copied = True
+        copying = job.queue.copying
+        while copying and copying[0].is_copied:
+            self._ask(copying.popleft())
+
+    def _ask(self, job: Job) -> None:
         job.copied_ps = self.engine.now_ps
         if self._warps is not None:
             self._warps.post(job)
         elif self._requests is not None:
             self._requests.post(job)
         else:
-            self._ask(job)
+            self._hand_over(job)
 
-    def _ask(self, job: Job) -> None:
+    def _hand_over(self, job: Job) -> None:
+        """A CPU thread may see the request."""
         self._threads[job.queue.qp_num % len(self._threads)].ask(job)
 
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
