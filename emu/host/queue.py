@@ -26,6 +26,7 @@ class Job:
         "fetched_ps",
         "gathered_bytes",
         "index",
+        "is_copied",
         "is_ready",
         "pieces",
         "places",
@@ -48,6 +49,7 @@ class Job:
         self.gathered_bytes = 0
         self.pieces: tuple[tuple[int, int, int], ...] = ()  # what the NIC gathers: bytes, lkey, address
         self.places = wqe.places  # where the NIC finds that: address, length, lkey of each piece
+        self.is_copied = False  # to host memory, where that is needed
         self.is_ready = False  # enough of it is in the NIC to start
         self.status = WcStatus.SUCCESS  # what the NIC found wrong with it
         # When it was copied to where the NIC reads it, asked for, written to the queue; when the doorbell came that
@@ -65,6 +67,7 @@ class HostQueue:
         "awaits_turn",
         "building",
         "context_addr",
+        "copying",
         "cq_addr",
         "cq_entries",
         "cqe_note",
@@ -106,6 +109,7 @@ class HostQueue:
         self.dbr_addr = space.allocate(RECORD_BYTES)
         self.jobs: list[Job | None] = [None] * depth  # by the place of their first block
         # The poster's side:
+        self.copying: deque[Job] = deque()  # posted, and not yet asked for: payload is copied to host memory first
         self.pending: deque[Job] = deque()  # for whom nobody has begun yet
         self.building = 0  # those being written
         self.rings_due = 0  # doorbells decided on and not sent yet

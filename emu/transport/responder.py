@@ -27,7 +27,7 @@ from emu.transport.syndrome import (
     is_rnr,
 )
 from emu.transport.wc import WcStatus
-from emu.transport.work import ATOMIC_BYTES, RecvWqe
+from emu.transport.work import ATOMIC_BYTES, Places, RecvWqe
 
 __all__ = ["Answer", "AnyAnswer", "Received", "Responder", "ResponderConfig", "acknowledge", "merge"]
 
@@ -56,7 +56,7 @@ class Responder:
         "_replay",
         "completions",
         "failed",
-        "landed_addr",
+        "landed",
         "message_done",
     )
 
@@ -76,12 +76,12 @@ class Responder:
         self._repeats = Owed(config.max_dest_rd_atomic)  # the same, of duplicates: the requester counts each once
         self._replay = Replay(config.max_dest_rd_atomic)
         self.completions: list[Received] = []  # receives used since the caller last took them
-        self.landed_addr = -1  # where the last frame's payload went; -1: nowhere
+        self.landed: Places = ()  # where the last frame's payload went
         self._done_bytes = 0  # of the payload of messages that are over
 
     def on_request(self, frame: Frame) -> AnyAnswer | None:
         """Take a request frame; returns the answer owed for it, if any."""
-        self.message_done, self.landed_addr = False, -1
+        self.message_done, self.landed = False, ()
         if self.failed:
             return None
         psn = self._expected & PSN_MASK
@@ -184,7 +184,7 @@ class Responder:
             return RNR_NAK | self._config.min_rnr_timer
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = payload
-            self.landed_addr = self._addr
+            self.landed = ((self._addr, length),)
         self._addr += length
         self._left_bytes -= length
         if ends:
@@ -233,7 +233,7 @@ class Responder:
             self.completions.append(Received(wqe, fault, 0))
             return NAK_REMOTE_OPERATIONAL_ERROR if fault is WcStatus.LOC_PROT_ERR else NAK_INVALID_REQUEST
         wqe.sink.write(self._filled, payload)
-        self.landed_addr = wqe.sink.addr + self._filled
+        self.landed = wqe.sink.places(self._filled, length)
         self._filled += length
         if place & ENDS:
             self._receive = None

@@ -125,14 +125,18 @@ class All:
         return all(region.is_known for region in self._regions)
 
 
+Places = tuple[tuple[int, int], ...]
+"""Address and length of each piece of memory."""
+
+
 class Scatter:
     """Places that received bytes go to, one after the other; `region`: where they lie, which may go before they do."""
 
-    __slots__ = ("_pieces", "addr", "length", "region")
+    __slots__ = ("_addrs", "_pieces", "length", "region")
 
-    def __init__(self, pieces: Sequence[memoryview], addr: int = 0, regions: Sequence[Known] = ()) -> None:
+    def __init__(self, pieces: Sequence[memoryview], addrs: Sequence[int] = (), regions: Sequence[Known] = ()) -> None:
         self._pieces = pieces
-        self.addr = addr  # of the first of them
+        self._addrs = addrs  # of each, as far as somebody wants to know
         self.region: Known = _NOWHERE if not regions else regions[0] if len(regions) == 1 else All(regions)
         self.length = sum(len(piece) for piece in pieces)
 
@@ -146,6 +150,16 @@ class Scatter:
                 piece[start : start + length] = data[done : done + length]
                 done += length
             at += len(piece)
+
+    def places(self, offset: int, length: int) -> Places:
+        """Where so many bytes from `offset` on lie."""
+        found, at, end = [], 0, offset + length
+        for addr, piece in zip(self._addrs, self._pieces, strict=False):
+            start, stop = max(offset, at), min(end, at + len(piece))
+            if start < stop:
+                found.append((addr + start - at, stop - start))
+            at += len(piece)
+        return tuple(found)
 
 
 _NOWHERE = _Nowhere()
