@@ -30,7 +30,7 @@ NIC, SERIALIZATION, PROPAGATION, SWITCHING, QUEUEING, CONTROL, FLOW_CONTROL, HOS
 )
 """How far a part's picoseconds are shifted to the left."""
 
-_MASK = (1 << FIELD_BITS) - 1
+FIELD_MASK = (1 << FIELD_BITS) - 1
 
 
 def pack(*values_ps: int) -> int:
@@ -40,7 +40,7 @@ def pack(*values_ps: int) -> int:
 
 def unpack(parts: int) -> tuple[int, ...]:
     """The parts in their order, in picoseconds."""
-    return tuple(parts >> place * FIELD_BITS & _MASK for place in range(len(PARTS)))
+    return tuple(parts >> place * FIELD_BITS & FIELD_MASK for place in range(len(PARTS)))
 
 
 def weight(part: int, idle_part: int) -> int:

@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--qps", metavar="N", type=whole(1, 65_536), help="queue pairs (default host.queues.num_rc_per_pe)"
     )
     parser.add_argument(
-        "--messages", metavar="N", type=whole(100, 10**7), default=6000, help="for each rate (default 6000)"
+        "--messages", metavar="N", type=whole(32, 10**7), help="for each rate (default 6000, or 64 MiB of large ones)"
     )
     parser.add_argument(
         "--published", action="store_true", help="predict published figures instead, and show by how much each misses"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from emu import opcodes
 from emu.devices.egress import Arbiter, Highest, wire_bytes_of
 from emu.devices.lane import Lane
 from emu.devices.port import Port
@@ -123,11 +124,11 @@ class Transmit:
 
     def starved_ps(self, state: QueuePairState) -> int:
         """For how long the wire was idle since the queue pair had nothing for it but bytes still on their way."""
-        since_ps, carried_ps = state.starved_ps
+        since_ps, waits = state.starved_ps
         if since_ps < 0:
             return 0
         state.starved_ps = (-1, 0)
-        return self._engine.now_ps - since_ps - (self.port.elapsed_ps() - carried_ps)
+        return self.port.idle_ps(since_ps, waits, self.lanes[state.envelope.lane])
 
     def rate_changed(self, state: QueuePairState) -> None:
         """A notification was taken: who waits for its pacing waits for another time."""
@@ -212,7 +213,6 @@ class Transmit:
             hops[age.hop] = passage
         else:
             hops.append(passage)
-        age.message.first_bit_ps = -1  # of its data, not of the request
 
     def _line_up_answers(self, state: QueuePairState) -> None:
         state.is_answering = True
@@ -228,7 +228,7 @@ class Transmit:
             if not requester.can_send():
                 ready.popleft().queued = False
                 if requester.is_starved:
-                    state.starved_ps = (now_ps, self.port.elapsed_ps())
+                    state.starved_ps = (now_ps, self.port.waits_of(lane))
                 continue
             if state.rate is not None and state.rate.next_start_ps(now_ps) > now_ps:
                 ready.popleft()
@@ -241,7 +241,7 @@ class Transmit:
             else:  # as after a message's last frame: the wire need not ask again
                 ready.popleft().queued = False
                 if requester.is_starved:
-                    state.starved_ps = (now_ps, self.port.elapsed_ps())
+                    state.starved_ps = (now_ps, self.port.waits_of(lane))
             if state.armed_ps != requester.deadline_ps:
                 self._arm(state)
             return frame
@@ -260,7 +260,7 @@ class Transmit:
                 state.rate.pace(frame.wire_bytes, now_ps)
             if state.requester.finished:
                 self._finished(state)
-        if frame.message is not None and frame.message.first_bit_ps < 0:
+        if frame.message is not None and frame.message.first_bit_ps < 0 and frame.opcode not in opcodes.ASKS:
             frame.message.first_bit_ps = now_ps
         return frame
 

@@ -24,6 +24,7 @@ from emu.scenario.provenance import Provenance
 from emu.units import NS, SECOND, format_size
 
 PAIR = ["h0", "h1"]  # under one leaf
+MESSAGES, FEWEST_MESSAGES, ENOUGH_BYTES = 6000, 32, 64 << 20
 NIC_PLACE = 0  # of a message's parts
 SEND_QUEUES = "send queues"
 LEGS_MESSAGES = 2  # the first finds no queue pair's context in the NIC, the second is shown
@@ -48,7 +49,7 @@ class Plan:
     sizes_bytes: Sequence[int] = (8,)
     warps: Sequence[int] = (1, 128)
     qps: int | None = None  # None: num_rc_per_pe
-    messages: int = 6000
+    messages: int | None = None  # for each rate; None: what `_messages` says
     settings: Sequence[str] = ()
     seed: int | None = None
 
@@ -248,9 +249,14 @@ def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int) 
     queues = legs.host.queues
     assert queues is not None
     qps = plan.qps or queues.num_rc_per_pe
-    count = max(1, plan.messages // qps)
+    count = max(1, (plan.messages or _messages(size_bytes)) // qps)
     rate = _scenario(plan, path, gpu_direct, size_bytes, warps, count=count, qps=qps, depth=queues.qp_depth)
     return Case(path, gpu_direct, size_bytes, warps, qps, legs, rate)
+
+
+def _messages(size_bytes: int) -> int:
+    """Enough for a steady rate, in some seconds."""
+    return min(MESSAGES, max(FEWEST_MESSAGES, ENOUGH_BYTES // max(size_bytes, 1)))
 
 
 def _scenario(
@@ -276,6 +282,6 @@ def _scenario(
         ("host", "path"): f"--path {path}",
         ("traffic", 0): f"--sizes {format_size(size_bytes)}",
         ("traffic", 0, "qps"): f"--qps {qps}",
-        ("traffic", 0, "count"): f"--messages {plan.messages}",
+        ("traffic", 0, "count"): f"--messages {plan.messages or _messages(size_bytes)}",
     }
     return build(given, plan.settings, plan.seed, options)

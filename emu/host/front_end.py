@@ -24,7 +24,7 @@ from emu.mlx5.ring import expand
 from emu.mlx5.segments import WQEBB_BYTES
 from emu.mlx5.wqe import decode
 from emu.opcodes import RC
-from emu.parts import HOST, NIC, STALL
+from emu.parts import HOST, NIC
 from emu.pcie.tlp import Tlp, TlpKind
 from emu.scenario.host import Nic as NicModel
 from emu.transport.wc import WcStatus
@@ -182,16 +182,11 @@ class FrontEnd:
         if job.is_ready:
             wqe.available = gathered if gathered < len(job.data) else -1
             if wqe.message.steps is not None:
-                self._starve(job, self._nic.resume(job.queue.state))
+                self._nic.resume(job.queue.state, wqe.message)
         elif gathered == len(job.data) or (gathered >= job.queue.state.mtu_bytes and job.queue.state.transport == RC):
             if gathered < len(job.data):
                 wqe.available, wqe.special = gathered, True
             self._ready(job)
-
-    def _starve(self, job: Job, idle_ps: int) -> None:
-        """The wire was idle for want of the message's bytes: that is no NIC's time, but the host's."""
-        if idle_ps and job.wqe.message.steps is not None:
-            job.wqe.message.steps[STALL] += idle_ps
 
     def _ready(self, job: Job) -> None:
         job.is_ready = True
@@ -274,8 +269,8 @@ class FrontEnd:
     def _complete(self, job: Job, status: WcStatus) -> None:
         self._gather.release(job)
         if job.wqe.signaled or status:
-            job.queue.cqes += 1
-            self.dma.write(job.queue.cq_addr, cqe_of(job, status))
+            address, owner = job.queue.next_cqe()
+            self.dma.write(address, cqe_of(job, status, owner), job.queue.cqe_note)
 
 
 class _Span:

@@ -22,6 +22,11 @@ WR_OPCODES = {opcode: wr for wr, opcode in OPCODES.items()}
 INLINE_OPCODES = (*CONSUMES_RECEIVE, WROpcode.RDMA_WRITE)
 
 
+def is_inline(send: SendWqe, limit_bytes: int) -> bool:
+    """Whether its bytes go into the WQE: because they are few, or were taken at posting."""
+    return send.opcode in INLINE_OPCODES and (send.is_inline or 0 < send.size_bytes <= limit_bytes)
+
+
 def wqe_of(job: Job, *, inline_limit_bytes: int) -> Wqe:
     """The WQE for a work request: data segments, or the bytes themselves where they are few or taken at posting."""
     send = job.wqe
@@ -33,9 +38,8 @@ def wqe_of(job: Job, *, inline_limit_bytes: int) -> Wqe:
     if send.opcode in ATOMICS:
         swaps = send.opcode is WROpcode.ATOMIC_CMP_AND_SWP
         wqe.swap_add, wqe.compare = (send.swap, send.compare_add) if swaps else (send.compare_add, 0)
-    size_bytes = send.size_bytes
-    if send.opcode in INLINE_OPCODES and (send.is_inline or 0 < size_bytes <= inline_limit_bytes):
-        wqe.inline = bytes(send.payload[0:size_bytes])
+    if is_inline(send, inline_limit_bytes):
+        wqe.inline = bytes(send.payload[0 : send.size_bytes])
     else:
         wqe.data = tuple((length, lkey, addr) for addr, length, lkey in job.places if length)
     return wqe
@@ -61,7 +65,7 @@ def rewrite(send: SendWqe, wqe: Wqe, memory: MemoryTable | None) -> WcStatus:
                 pieces.append(region.slice(addr, byte_count))
                 regions.append(region)
         if segments is None:
-            send.sink = Scatter(pieces, wqe.data[0][2], regions)
+            send.sink = Scatter(pieces, [addr for _, _, addr in wqe.data], regions)
     elif segments is None:
         send.sink = NOWHERE
     if opcode in ATOMICS and (length != 8 or wqe.remote_addr % 8):

@@ -84,6 +84,7 @@ class Queues(Model):
     num_rc_per_pe: Annotated[int, *whole(1, 65_536)]  # queue pairs a peer, for harnesses
     nic_handler: Annotated[Literal["gpu", "cpu"], *choice("gpu", "cpu")]  # who rings
     nic_buf_memtype: Annotated[Literal["gpumem", "hostmem"], *choice("gpumem", "hostmem")]  # where ibgda's queues lie
+    collapsed_cq: Flag  # whether ibgda's CQ is one CQE, written over and over; CPUs poll a ring of them
     inline_bytes: Annotated[int, *whole(0, 220, "what a WQE of four blocks holds")] = Field(alias="inline")
 
     @model_validator(mode="after")
