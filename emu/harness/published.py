@@ -76,7 +76,7 @@ class Compared:
 class _Bench:
     settings: Sequence[str]
     seed: int | None
-    messages: int
+    messages: int | None
     options: Options
     doorbells: Doorbells
 
@@ -112,7 +112,7 @@ def compare(
     seed: int | None,
     options: Options,
     *,
-    messages: int,
+    messages: int | None,
     before_each: Callable[[int, str], object] = lambda done, what: None,
 ) -> Compared:
     """Predict every figure; ends early where a run is interrupted. Raises ScenarioError, MachineError."""

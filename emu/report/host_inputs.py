@@ -42,7 +42,7 @@ class Way(NamedTuple):
             inputs["host.pcie.attach"]["value"],
             inputs["host.queues.nic_handler"]["value"],
             inputs["host.queues.nic_buf_memtype"]["value"],
-            inputs["host.cpu.blueflame"]["value"].lower() == "true",
+            inputs["host.cpu.blueflame"]["value"] == "true",
         )
 
     @property
