@@ -81,7 +81,7 @@ class PD:
     def dereg_mr(self, region: MemoryRegion) -> None:
         """`ibv_dereg_mr`: its keys are known no longer, and nothing that comes is written to it: what was posted fails.
 
-        What was posted to be sent from it is sent still. Raises VerbsError for one that is not registered here (any more).
+        What was posted to be sent from it is sent still. Raises VerbsError for one that is not registered here.
         """
         self.memory.deregister(region)
 
