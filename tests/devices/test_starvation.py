@@ -66,17 +66,17 @@ def test_every_queue_pair_behind_it_ends_too(refresh: str) -> None:
 
 
 def test_what_comes_later_is_given_up_at_once_and_an_fcp_ends_that() -> None:
-    deaf = Deaf(tight("{kind: write, pairs: [[h0, h1]], size: 4KiB, count: 4}"), until_ps=20 * US)
+    deaf = Deaf(tight("{kind: write, pairs: [[h0, h1]], size: 4KiB, count: 4}"), until_ps=50 * US)
     times = [when_ps for when_ps, _ in deaf.given_up]
     assert len(times) > 1
-    assert times[-1] < 22 * US
+    assert times[-1] < 52 * US
     assert {message.status for message in deaf.stage.messages} == {"SUCCESS"}
     assert len(deaf.stage.messages) == 4
     assert not deaf.port.lanes[0].abandoned
 
 
 def test_one_whose_credits_come_is_not_given_up_however_long_it_waits() -> None:
-    """Five FCPs in a row are lost, the sixth is heard: with each frame again, as the window is of one."""
+    """All but one FCP in 32 are lost, with each frame again, as the window is of one."""
     stage = Stage(tight("{kind: write, pairs: [[h0, h1]], size: 16KiB}"))
     seen = iter(range(10**6))
     Thief(stage.port("s0-h0"), lambda frame: isinstance(frame, ControlFrame) and next(seen) % PATIENCE > 0)
