@@ -73,7 +73,9 @@ class HostQueue:
         "free_ps",
         "in_transport",
         "is_blocked",
+        "is_gone",
         "is_listed",
+        "is_refused",
         "jobs",
         "line",
         "memory",
@@ -104,6 +106,7 @@ class HostQueue:
         self.context_addr = 0  # in host memory
         self.dbr_addr = space.allocate(RECORD_BYTES)
         self.jobs: list[Job | None] = [None] * depth  # by the place of their first block
+        self.is_gone = False  # its queue pair was reset
         # The poster's side:
         self.copying: deque[Job] = deque()  # posted, and not yet asked for: payload is copied to host memory first
         self.pending: deque[Job] = deque()  # for whom nobody has begun yet
@@ -122,6 +125,7 @@ class HostQueue:
         self.awaits_turn = False  # the first of them is ready, and the queue pair's rate keeps it
         self.free_ps = 0  # when the NIC takes up the next of this queue pair
         self.in_transport: deque[Job] = deque()  # whose completion the transport owes
+        self.is_refused = False  # the NIC found a WQE wrong: from it on nothing begins
         self.cqes = 0  # written
         self.written_cqes: deque[bytes] = deque()  # in memory, and not looked at yet
         # The GPU's, where a CPU posts for it:

@@ -48,17 +48,17 @@ class WqeWriter:
 
     def ring(self, queue: HostQueue, up_to: int) -> None:
         """Doorbell record, then doorbell: of the blocks before `up_to`, if none has told of them."""
-        if queue.rung < up_to:
+        if queue.rung < up_to and not queue.is_gone:
             self._record(queue, up_to)
-            self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num))
+            self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num), queue)
 
     def blueflame(self, job: Job, block: bytes) -> None:
         """The WQE itself to the NIC; one that no register holds is only rung for."""
         if len(block) > doorbell.BLUEFLAME_BUFFER_BYTES:
             self.ring(job.queue, job.index + job.blocks)
-            return
-        self._record(job.queue, job.index + job.blocks)
-        self._dma.write(UAR_START + self._blueflame.next_offset(), block)
+        elif not job.queue.is_gone:
+            self._record(job.queue, job.index + job.blocks)
+            self._dma.write(UAR_START + self._blueflame.next_offset(), block, job.queue)
 
     def _record(self, queue: HostQueue, up_to: int) -> None:
         queue.rung = up_to

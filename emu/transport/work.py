@@ -129,9 +129,7 @@ class Scatter:
 
     __slots__ = ("_addrs", "_pieces", "length", "region")
 
-    def __init__(
-        self, pieces: Sequence[memoryview], addrs: Sequence[int] = (), regions: Sequence[Known] = ()
-    ) -> None:
+    def __init__(self, pieces: Sequence[memoryview], addrs: Sequence[int] = (), regions: Sequence[Known] = ()) -> None:
         self._pieces = pieces
         self._addrs = addrs  # of each, as far as somebody wants to know
         self.region: Known = _NOWHERE if not regions else regions[0] if len(regions) == 1 else All(regions)
@@ -147,7 +145,6 @@ class Scatter:
                 piece[start : start + length] = data[done : done + length]
                 done += length
             at += len(piece)
-
 
     def places(self, offset: int, length: int) -> Places:
         """Where so many bytes from `offset` on lie."""
