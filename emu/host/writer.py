@@ -53,8 +53,8 @@ class WqeWriter:
             self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num), queue)
 
     def blueflame(self, job: Job, block: bytes) -> None:
-        """The WQE itself to the NIC; one that no register holds is only rung for."""
-        if len(block) > doorbell.BLUEFLAME_BUFFER_BYTES:
+        """The WQE itself to the NIC; one that no register holds, or no packet, is only rung for."""
+        if len(block) > min(doorbell.BLUEFLAME_BUFFER_BYTES, self._dma.mps_bytes):
             self.ring(job.queue, job.index + job.blocks)
         elif not job.queue.is_gone:
             self._record(job.queue, job.index + job.blocks)
