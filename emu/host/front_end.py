@@ -140,6 +140,7 @@ class FrontEnd:
             job = queue.jobs[queue.place(queue.next_index)]
             if job is None or job.index != queue.next_index:
                 raw.clear()  # a doorbell told of what nobody wrote
+                queue.announced = queue.next_index
                 self._nic.break_off(queue.state)
                 return
             length = job.blocks * WQEBB_BYTES
