@@ -165,6 +165,7 @@ class FrontEnd:
                 job.status = WcStatus.LOC_QP_OP_ERR
             else:
                 job.status = rewrite(job.wqe, wqe, queue.state)
+                job.wants_cqe = wqe.signaled
         if job.status or not wqe.data or job.wqe.segments is None:
             job.data = b"" if job.status else wqe.inline or b""
             job.gathered_bytes = len(job.data)
@@ -259,7 +260,7 @@ class FrontEnd:
 
     def _complete(self, job: Job, status: WcStatus) -> None:
         self._gather.release(job)
-        if job.wqe.signaled or status:
+        if job.wants_cqe or status:
             job.queue.cqes += 1
             self.dma.write(job.queue.cq_addr, cqe_of(job, status))
 

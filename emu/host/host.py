@@ -59,9 +59,9 @@ class Host:
         self._numbers: dict[QueuePairState, int] = {}
         self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
         nic.memory.watch(self._registered)
-        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps)
-        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps)
+        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps, signals=True)
         synchronises = model.path == "cpu_sync"
+        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps, signals=not synchronises)
         request_ps = cpu.synchronize_ps + cpu.post_ps if synchronises else cpu.request_ps
         cores = 1 if synchronises else cpu.cores
         self._threads = [Thread(engine, cpu, cpu_writer, request_ps, looks=not synchronises) for _ in range(cores)]

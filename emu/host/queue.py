@@ -35,6 +35,7 @@ class Job:
         "rung_ps",
         "start_ps",
         "status",
+        "wants_cqe",
         "wqe",
         "written_ps",
     )
@@ -50,6 +51,7 @@ class Job:
         self.places = wqe.places  # where the NIC finds that: address, length, lkey of each piece
         self.is_copied = False  # to host memory, where that is needed
         self.is_ready = False  # enough of it is in the NIC to start
+        self.wants_cqe = False  # as its WQE says
         self.status = WcStatus.SUCCESS  # what the NIC found wrong with it
         # When it was copied to where the NIC reads it, asked for, written to the queue; when the doorbell came that
         # told of it, when the NIC had its WQE, when its payload, and when its frames might leave.
@@ -86,6 +88,7 @@ class HostQueue:
         "ring",
         "rings_due",
         "rung",
+        "signaled",
         "sq_addr",
         "state",
         "told",
@@ -112,6 +115,7 @@ class HostQueue:
         self.pending: deque[Job] = deque()  # for whom nobody has begun yet
         self.building = 0  # those being written
         self.rings_due = 0  # doorbells decided on and not sent yet
+        self.signaled = 0  # blocks up to the last WQE that wants a CQE
         self.rung = 0  # blocks that doorbells have told of
         self.is_listed = False  # whether it waits for someone to post
         self.is_blocked = False  # whether it waits for room

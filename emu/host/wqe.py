@@ -79,7 +79,8 @@ def rewrite(send: SendWqe, wqe: Wqe, state: QueuePairState) -> WcStatus:
     send.opcode, send.segments, send.size_bytes = opcode, segments, length
     send.message.operation, send.message.size_bytes = opcode.name, length
     send.remote_addr, send.rkey, send.imm_data = wqe.remote_addr, wqe.rkey, wqe.imm
-    send.signaled, send.solicited, send.fence = wqe.signaled, wqe.solicited, wqe.fence is Fence.FENCE
+    send.signaled = send.signaled and wqe.signaled  # the writer may want a CQE that the program does not
+    send.solicited, send.fence = wqe.solicited, wqe.fence is Fence.FENCE
     if opcode is WROpcode.ATOMIC_CMP_AND_SWP:
         send.swap, send.compare_add = wqe.swap_add, wqe.compare
     elif opcode is WROpcode.ATOMIC_FETCH_AND_ADD:

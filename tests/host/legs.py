@@ -1,6 +1,7 @@
-"""What one WRITE takes by each path, leg by leg: arithmetic on a scenario's values, apart from the code that it checks.
+"""What one WRITE takes by each path, leg by leg: arithmetic on a scenario's values, apart from what it checks.
 
-All times in picoseconds. One message alone, its addresses whole pages, over one switch; its queue pair is new to the NIC.
+All times in picoseconds. One message alone, its addresses whole pages, over one switch, of a queue pair that the NIC
+has not seen yet.
 """
 
 from __future__ import annotations

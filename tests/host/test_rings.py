@@ -1,11 +1,11 @@
-"""A send queue in memory is never overrun, whatever is posted and however slowly it is done; false doorbells go nowhere."""
+"""A send queue in memory is never overrun, however it is filled; false doorbells go nowhere."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from emu.host.places import UAR_START
@@ -68,15 +68,14 @@ def crowds(draw: st.DrawFn) -> tuple[list[str], list[tuple[int, bool, bool]]]:
     return host, [(size, inline and size <= 220, signaled) for size, inline, signaled in posts]
 
 
-@settings(max_examples=40)
+@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
 @given(crowds())
 def test_no_slot_is_written_before_it_is_done_with(crowd: tuple[list[str], list[tuple[int, bool, bool]]]) -> None:
     host, posts = crowd
     ends = Ends(mtu=4096, length=64 * 4096, settings=host)
     seen = watched(ends)
     for number, (size, inline, signaled) in enumerate(posts):
-        # What wants no CQE is only known to be done by a later one: at least one in a ring has to.
-        flags = SendFlags.SIGNALED if signaled or number % 2 == 0 or number == len(posts) - 1 else SendFlags.NONE
+        flags = SendFlags.SIGNALED if signaled or number == len(posts) - 1 else SendFlags.NONE
         if inline:
             flags |= SendFlags.INLINE
         ends.post(WROpcode.RDMA_WRITE, size, number * 4096, number * 4096, wr_id=number, send_flags=flags)

@@ -89,8 +89,8 @@ def arrived(ends: Ends, before: bytes) -> list[bool]:
     return found
 
 
-# reference.md 4.1: opcode at 3, QPN at 4 and DS at 7, index at 1, signature at 8, flags at 11; address at 16, rkey at 24;
-# byte count at 32, lkey at 36, address at 40.
+# reference.md 4.1: opcode at 3, QPN at 4 and DS at 7, index at 1, signature at 8, flags at 11; address at 16, rkey at
+# 24; byte count at 32, lkey at 36, address at 40.
 WRONG: dict[str, tuple[Change, WcStatus, Syndrome]] = {
     "unknown opcode": (put(3, 0x3F), WcStatus.LOC_QP_OP_ERR, Syndrome.LOCAL_QP_OP_ERR),
     "UMR": (put(3, 0x25), WcStatus.LOC_QP_OP_ERR, Syndrome.LOCAL_QP_OP_ERR),
