@@ -19,6 +19,9 @@ class HostSide(Protocol):
     def attach(self, qp_num: int, state: QueuePairState) -> None:
         """A queue pair may post from now on."""
 
+    def detach(self, state: QueuePairState) -> None:
+        """A queue pair is reset: nothing comes of what it posted."""
+
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """The program posts a work request now."""
 

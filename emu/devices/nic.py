@@ -107,11 +107,6 @@ class Nic(QueuePairs):
             message.steps[STALL] += idle_ps
         self._transmit.offer(state)
 
-    def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
-        """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""
-        self._finish(state, [(wqe, status)])
-        self.break_off(state)
-
     def owe(self, state: QueuePairState, answer: AnyAnswer, fetched_ps: int = 0) -> None:
         """The answer may leave; what it brings took `fetched_ps` to come out of memory."""
         if not state.is_mute:

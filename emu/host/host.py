@@ -69,9 +69,9 @@ class Host:
         self._numbers: dict[QueuePairState, int] = {}
         self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
         nic.memory.watch(self._registered)
-        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps)
-        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps)
+        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps, signals=True)
         synchronises = model.path == "cpu_sync"
+        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps, signals=not synchronises)
         request_ps = cpu.synchronize_ps + cpu.post_ps if synchronises else cpu.request_ps
         cores = 1 if synchronises else cpu.cores
         self._threads = [Thread(engine, cpu, cpu_writer, request_ps, looks=not synchronises) for _ in range(cores)]
@@ -91,6 +91,20 @@ class Host:
     def attach(self, qp_num: int, state: QueuePairState) -> None:
         """Its send queue is made when it first posts."""
         self._numbers[state] = qp_num
+
+    def detach(self, state: QueuePairState) -> None:
+        """It is reset: nothing comes of what it posted, and nothing is told."""
+        self._numbers.pop(state, None)
+        queue = self._queues.pop(state, None)
+        if queue is not None:
+            self.front_end.forget(queue)
+            self.queue_memory.unwatch(queue.cq_addr)
+            for memory in (self.tree.host_memory, self.tree.gpu_memory):
+                memory.unwatch(queue.word_addr)
+            if queue.is_blocked:
+                self._poster_of(queue).retired(queue)  # who waits for room in it need not any more
+        if state in self._receives:
+            self.queue_memory.unwatch(self._receives.pop(state)[0])
 
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """The program posts: copy what may not be read where it lies, then ask."""
@@ -113,16 +127,18 @@ class Host:
 
     def finished(self, state: QueuePairState, done: Sequence[Completion]) -> None:
         """CQEs are owed."""
-        queue = self._queues[state]
-        for wqe, status in done:
-            self.front_end.finish(queue, wqe, status)
+        queue = self._queues.get(state)
+        if queue is not None:
+            for wqe, status in done:
+                self.front_end.finish(queue, wqe, status)
 
     def received(self, state: QueuePairState, receives: Sequence[Received]) -> None:
         """CQEs of receives, behind the bytes that they tell of."""
         if state not in self._receives:
             address = self.queue_memory.space.allocate(CQE_BYTES)
-            self._receives[state] = (address, deque())
-            self.queue_memory.watch(address, partial(self._receive_here, state))
+            waiting: deque[Received] = deque()
+            self._receives[state] = (address, waiting)
+            self.queue_memory.watch(address, partial(self._receive_here, state, waiting))
         address, waiting = self._receives[state]
         for each in receives:
             waiting.append(each)
@@ -204,6 +220,9 @@ class Host:
         """A CPU thread may see the request."""
         self._threads[job.queue.qp_num % len(self._threads)].ask(job)
 
+    def _poster_of(self, queue: HostQueue) -> Warps | Thread:
+        return self._warps or self._threads[queue.qp_num % len(self._threads)]
+
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
         """A CQE is in memory: whoever polls it sees it a little later."""
         queue.written_cqes.append(bytes(tlp.payload))
@@ -234,8 +253,7 @@ class Host:
             queue.ring.retire(job.index + job.blocks)
             done.append((job.wqe, status if job.index == index else WcStatus.SUCCESS))
         if queue.is_blocked:
-            poster = self._warps or self._threads[queue.qp_num % len(self._threads)]
-            poster.retired(queue)
+            self._poster_of(queue).retired(queue)
         if self._requests is None:
             self._complete(queue, done)
         else:  # the GPU spins on a word of its own memory
@@ -254,12 +272,13 @@ class Host:
         for completion in done:
             queue.state.complete(completion)
 
-    def _receive_here(self, state: QueuePairState, _: Tlp) -> None:
+    def _receive_here(self, state: QueuePairState, waiting: deque[Received], _: Tlp) -> None:
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, state)
+        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (state, waiting))
 
-    def _receive_seen(self, state: QueuePairState) -> None:
-        state.receive(self._receives[state][1].popleft())
+    def _receive_seen(self, seen: tuple[QueuePairState, deque[Received]]) -> None:
+        state, waiting = seen
+        state.receive(waiting.popleft())
 
 
 assert RING_BYTES % REQUEST_BYTES == 0

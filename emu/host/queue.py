@@ -36,6 +36,7 @@ class Job:
         "rung_ps",
         "start_ps",
         "status",
+        "wants_cqe",
         "wqe",
         "written_ps",
     )
@@ -51,6 +52,7 @@ class Job:
         self.places = wqe.places  # where the NIC finds that: address, length, lkey of each piece
         self.is_copied = False  # to host memory, where that is needed
         self.is_ready = False  # enough of it is in the NIC to start
+        self.wants_cqe = False  # as its WQE says
         self.status = WcStatus.SUCCESS  # what the NIC found wrong with it
         # When it was copied to where the NIC reads it, asked for, written to the queue; when the doorbell came that
         # told of it, when the NIC had its WQE, when its payload, and when its frames might leave.
@@ -76,7 +78,9 @@ class HostQueue:
         "free_ps",
         "in_transport",
         "is_blocked",
+        "is_gone",
         "is_listed",
+        "is_refused",
         "jobs",
         "line",
         "memory",
@@ -87,6 +91,7 @@ class HostQueue:
         "ring",
         "rings_due",
         "rung",
+        "signaled",
         "sq_addr",
         "state",
         "told",
@@ -108,11 +113,13 @@ class HostQueue:
         self.context_addr = 0  # in host memory
         self.dbr_addr = space.allocate(RECORD_BYTES)
         self.jobs: list[Job | None] = [None] * depth  # by the place of their first block
+        self.is_gone = False  # its queue pair was reset
         # The poster's side:
         self.copying: deque[Job] = deque()  # posted, and not yet asked for: payload is copied to host memory first
         self.pending: deque[Job] = deque()  # for whom nobody has begun yet
         self.building = 0  # those being written
         self.rings_due = 0  # doorbells decided on and not sent yet
+        self.signaled = 0  # blocks up to the last WQE that wants a CQE
         self.rung = 0  # blocks that doorbells have told of
         self.is_listed = False  # whether it waits for someone to post
         self.is_blocked = False  # whether it waits for room
@@ -126,6 +133,7 @@ class HostQueue:
         self.awaits_turn = False  # the first of them is ready, and the queue pair's rate keeps it
         self.free_ps = 0  # when the NIC takes up the next of this queue pair
         self.in_transport: deque[Job] = deque()  # whose completion the transport owes
+        self.is_refused = False  # the NIC found a WQE wrong: from it on nothing begins
         self.cqes = 0  # written
         self.cqe_note: Any = None  # of each: told once it is there
         self.written_cqes: deque[bytes] = deque()  # in memory, and not looked at yet

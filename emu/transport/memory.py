@@ -108,7 +108,7 @@ class MemoryTable:
         return region
 
     def adopt(self, buffer: bytearray, addr: int, like: MemoryRegion) -> MemoryRegion:
-        """A region that lies elsewhere than where regions usually do, with the domain and rights of another."""
+        """A region of the domain and rights of another, which lies elsewhere than where regions usually do."""
         keys = self._keys
         region = MemoryRegion(buffer, addr, keys.next_key, like.access, like.domain)
         keys.regions[region.rkey] = region
