@@ -19,7 +19,7 @@ CTAS = 64  # each puts as one warp
 SMALL_BYTES = (8, 64, 256, 512)
 FILLING_BYTES = (256, 512, 1024, 2048, 4096)
 FULL = 0.95  # of the bytes a second that the largest size brings
-INLINE = "host.queues.inline=28"
+INLINE = "host.queues.inline=28B"
 NO_KERNEL = "host.cpu.synchronize=0ns"  # a program on the CPU posts, whenever it likes
 
 

@@ -89,7 +89,7 @@ def test_a_copy_costs_its_time_and_two_crossings_at_either_end_and_nothing_else(
 
 def test_inline_data_and_blueflame_save_all_that_the_nic_reads() -> None:
     inline = in_memory("doorbell-inline")
-    read = in_memory("doorbell-inline", "host.queues.inline=0", "host.cpu.blueflame=false", "expect=[]")
+    read = in_memory("doorbell-inline", "host.queues.inline=0B", "host.cpu.blueflame=false", "expect=[]")
     assert [each["pcie"]["hosts"][0]["reads"] for each in (inline, read)] == [1, 201]
     assert read["messages"]["latency_ns"]["p50"] - inline["messages"]["latency_ns"]["p50"] > 1000
 
