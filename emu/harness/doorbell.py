@@ -157,9 +157,10 @@ def _limits(case: Case, message: Message, wire_ps: Fraction) -> dict[str, Fracti
     """Each bound of the rate. A full send queue is one, too: what it holds, in the time that a message takes alone."""
     queues = case.rate.host.queues
     assert queues is not None
-    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps).terms()
+    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps)
+    held = case.qps * (queues.qp_depth // limits.blocks)
     alone_ps = message.completed_ps - message.posted_ps
-    return {**limits, SEND_QUEUES: Fraction(case.qps * queues.qp_depth * SECOND, alone_ps)}
+    return {**limits.terms(), SEND_QUEUES: Fraction(held * SECOND, alone_ps)}
 
 
 def _breakdown(message: Message) -> dict[str, Any]:

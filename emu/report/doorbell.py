@@ -11,7 +11,7 @@ from emu.report.table import share_text, table, time_text
 from emu.units import format_size
 
 Row = Mapping[str, Any]
-REACHED = 0.95  # of the lowest bound: what is below that is pointed out
+REACHED, BEYOND = 0.95, 1.01  # of the lowest bound: what is not between them is pointed out
 PROXY = "proxy threads"
 
 
@@ -98,6 +98,8 @@ def _rates(rows: Sequence[Row], inputs: Mapping[str, Mapping[str, str]]) -> Iter
     yield from table(lines, left=(0, 8, 9))
     if any(row["messages_per_s"] < REACHED * row["limit_per_s"] for row in rows):
         yield "  a rate well below its bound: several bounds are near each other, or there are too few --messages"
+    if any(row["messages_per_s"] > BEYOND * row["limit_per_s"] for row in rows):
+        yield "  a rate beyond its bound is not a steady one: too few --messages, and the first go out together"
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[str]:

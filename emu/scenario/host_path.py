@@ -10,7 +10,9 @@ from emu import units
 from emu.errors import ScenarioError
 from emu.scenario.field import SIZES, Flag, Model, Time, choice, quantity, refuse, whole
 
-INLINE_LIMIT_BYTES = 220
+BLOCK_BYTES = 64  # a WQE is so many of these
+INLINE_HEAD_BYTES = 36  # of a WQE before its inline data: control, remote address, byte count
+INLINE_LIMIT_BYTES = 4 * BLOCK_BYTES - INLINE_HEAD_BYTES  # what BlueFlame takes
 PATHS = ("ibgda", "cpu_proxy", "cpu_sync")
 
 
@@ -104,5 +106,11 @@ class Queues(Model):
             raise refuse(
                 f"{self.num_requests_in_batch}: a doorbell's batch is at most qp_depth, {self.qp_depth}",
                 "num_requests_in_batch",
+            )
+        blocks = -(-(INLINE_HEAD_BYTES + self.inline_bytes) // BLOCK_BYTES)
+        if blocks > self.qp_depth:
+            raise refuse(
+                f"{self.inline_bytes}B: with so much in it a WQE has {blocks} blocks, and qp_depth is {self.qp_depth}",
+                "inline",
             )
         return self

@@ -98,6 +98,13 @@ def test_a_rate_far_below_its_bound_is_pointed_out(found: dict[str, Any]) -> Non
     assert "well below its bound" in doorbell_text(dict(found, rows=rows), with_diagrams=False)
 
 
+def test_a_rate_that_cannot_last_is_pointed_out(found: dict[str, Any]) -> None:
+    rows = [dict(row, messages_per_s=row["limit_per_s"]) for row in found["rows"]]
+    assert "not a steady one" not in doorbell_text(dict(found, rows=rows), with_diagrams=False)
+    rows[0]["messages_per_s"] *= 1.2
+    assert "not a steady one" in doorbell_text(dict(found, rows=rows), with_diagrams=False)
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("gpu_direct", [True, False])
 def test_every_figure_rests_on_inputs_that_there_are(path: str, gpu_direct: bool) -> None:

@@ -185,6 +185,10 @@ def test_a_mistake_is_named_where_it_is(old: str, new: str, start: str, part: st
             "host: {path: ibgda, queues: {num_requests_in_batch: 2048}}",
             "bad.yaml:8: host.queues.num_requests_in_batch: 2048: a doorbell's batch is at most qp_depth, 1024",
         ),
+        (
+            "host: {path: ibgda, queues: {qp_depth: 2, num_requests_in_batch: 1, inline: 93B}}",
+            "bad.yaml:8: host.queues.inline: 93B: with so much in it a WQE has 3 blocks, and qp_depth is 2",
+        ),
         ("host: {path: ibgda, queues: {deep: 3}}", "bad.yaml:8: host.queues.deep: unknown key 'deep'"),
         ("host: {path: ibgda, nic: {message_rate: 3}}", "bad.yaml:8: host.nic.message_rate: 3 has no unit"),
         ("host: {nic: {retry_cnt: 8}}", "bad.yaml:8: host.nic.retry_cnt: 8 is out of range; allowed: 0 to 7"),
