@@ -46,8 +46,11 @@ class Limits:
             "PCIe from the NIC": SECOND / (out_bytes * self._byte_ps),
             "PCIe to the NIC": SECOND / (in_bytes * self._byte_ps),
             "network": SECOND / self._wire_ps,
-            POSTERS[self._host.path]: self._poster(),
         }
+        if poster_ps := self._poster_ps():
+            terms[POSTERS[self._host.path]] = SECOND / poster_ps
+        if self._host.path == "ibgda" and self._queues.nic_handler == "cpu" and self._cpu.post_ps:
+            terms["thread that rings"] = Fraction(SECOND * self._batch(), self._cpu.post_ps)
         if landed_bytes:
             terms["PCIe at the receiver"] = SECOND / (landed_bytes * self._byte_ps)
         if held_ps:
@@ -121,12 +124,12 @@ class Limits:
         bytes_ps = (HEADER_BYTES + self._completion_bytes(length)) * self._byte_ps
         return 2 * (2 * pcie.link_ps + middle_ps) + memory_ps + bytes_ps
 
-    def _poster(self) -> Fraction:
-        """Who builds WQEs and rings."""
+    def _poster_ps(self) -> Fraction:
+        """Between two messages of who builds WQEs and rings, at best."""
         gpu, cpu = self._gpu, self._cpu
         if self._host.path == "ibgda":
-            return gpu.warps * SECOND / (gpu.post_ps + Fraction(gpu.ring_ps, self._batch()))
+            return (gpu.post_ps + Fraction(gpu.ring_ps, self._batch())) / gpu.warps
         if self._host.path == "cpu_sync":
-            return Fraction(SECOND, cpu.synchronize_ps + cpu.post_ps)
-        thread = Fraction(SECOND * cpu.batch, cpu.poll_ps + cpu.batch * cpu.request_ps)
-        return min(cpu.cores * thread, Fraction(gpu.warps * SECOND, gpu.request_ps))
+            return Fraction(cpu.synchronize_ps + cpu.post_ps)
+        threads_ps = (cpu.request_ps + Fraction(cpu.poll_ps, cpu.batch)) / cpu.cores
+        return max(threads_ps, Fraction(gpu.request_ps, gpu.warps))

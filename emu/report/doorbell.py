@@ -117,7 +117,7 @@ def _compared(rows: Sequence[Row]) -> Iterator[str]:
     for size_bytes, own, proxy in pairs:
         ratio = own["messages_per_s"] / proxy["messages_per_s"]
         yield f"{format_size(size_bytes)}: ibgda sends {ratio:.1f} times as many messages a second as cpu_proxy"
-    if pairs:
+    if pairs and PROXY in pairs[0][2]["limits_per_s"]:  # a thread that takes no time is no bound
         own, proxy = pairs[0][1:]
         meeting_bytes = own["link_bps"] / 8 / proxy["limits_per_s"][PROXY]
         yield f"they meet at about {meeting_bytes / 1000:.1f} KB: from there on the proxy's rate fills the link, too"
