@@ -97,7 +97,10 @@ class Thread:
 
 
 class Ringer:
-    """A thread that rings for a GPU which writes its WQEs itself (NVSHMEM's nic_handler cpu): once for each word."""
+    """A thread that rings for a GPU which writes its WQEs itself (NVSHMEM's nic_handler cpu).
+
+    A word that is written anew before its turn is one: the thread sees what is there then.
+    """
 
     __slots__ = ("_engine", "_is_busy", "_model", "_waiting", "_writer")
 
@@ -106,17 +109,18 @@ class Ringer:
         self._model = model
         self._writer = writer
         self._is_busy = False
-        self._waiting: deque[tuple[HostQueue, int]] = deque()
+        self._waiting: dict[HostQueue, int] = {}  # in the order of their turns; the producer index of each
 
     def told(self, queue: HostQueue, tlp: Tlp) -> None:
         """The queue's producer index is in host memory."""
-        self._waiting.append((queue, int.from_bytes(tlp.payload, "little")))
+        self._waiting[queue] = int.from_bytes(tlp.payload, "little")
         if not self._is_busy:
             self._is_busy = True
             self._engine.at(self._engine.now_ps + self._model.poll_ps + self._model.post_ps, self._ring)
 
     def _ring(self, _: object) -> None:
-        self._writer.ring(*self._waiting.popleft())
+        queue = next(iter(self._waiting))
+        self._writer.ring(queue, self._waiting.pop(queue))
         self._is_busy = bool(self._waiting)
         if self._is_busy:
             self._engine.at(self._engine.now_ps + self._model.post_ps, self._ring)

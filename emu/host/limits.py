@@ -49,8 +49,6 @@ class Limits:
         }
         if poster_ps := self._poster_ps():
             terms[POSTERS[self._host.path]] = SECOND / poster_ps
-        if self._host.path == "ibgda" and self._queues.nic_handler == "cpu" and self._cpu.post_ps:
-            terms["thread that rings"] = Fraction(SECOND * self._batch(), self._cpu.post_ps)
         if landed_bytes:
             terms["PCIe at the receiver"] = SECOND / (landed_bytes * self._byte_ps)
         if held_ps:

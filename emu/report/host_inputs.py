@@ -91,7 +91,6 @@ def bound_rests_on(bound: str, way: Way) -> tuple[str, ...]:
         "GPU warps": ("gpu.post", "gpu.ring", "queues.num_requests_in_batch"),
         "proxy threads": ("cpu.request", "cpu.poll", "cpu.batch", "cpu.cores"),
         "synchronisation with the host": ("cpu.synchronize", "cpu.post"),
-        "thread that rings": ("cpu.post", "queues.num_requests_in_batch"),
         "send queues": ("queues.qp_depth", "queues.num_rc_per_pe"),
     }
     return known.get(bound, ("pcie.generation", "pcie.width", "pcie.mps", "pcie.mrrs"))

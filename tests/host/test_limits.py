@@ -90,9 +90,3 @@ def test_a_run_comes_near_its_bound_and_not_beyond(size: int, settings: tuple[st
 def test_who_takes_no_time_to_post_is_no_bound(path: str, free: dict[str, object], name: str) -> None:
     assert name in limits({"path": path}, 8).terms()
     assert name not in limits({"path": path, **free}, 8).terms()
-
-
-def test_a_cpu_that_rings_for_the_gpu_is_a_bound() -> None:
-    terms = limits({"path": "ibgda", "queues": {"nic_handler": "cpu"}}, 8).terms()
-    assert terms["thread that rings"] == Fraction(32 * SECOND, 200_000)
-    assert "thread that rings" not in limits({"path": "ibgda"}, 8).terms()
