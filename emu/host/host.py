@@ -10,7 +10,7 @@ from emu.devices.nic import Nic
 from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine
 from emu.errors import VerbsError
-from emu.frame import Frame
+from emu.frame import Frame, Message
 from emu.host.answers import Answers
 from emu.host.bounce import Bounces
 from emu.host.completion import cqe_of_receive, status_of
@@ -21,6 +21,7 @@ from emu.host.landing import Copied, LandingPlace
 from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
+from emu.host.telling import Telling
 from emu.host.tree import Tree
 from emu.host.wqe import is_inline, most_blocks
 from emu.host.writer import WqeWriter
@@ -58,7 +59,7 @@ class Host:
         self._answers = Answers(engine, nic, tree.nic, self._bounces)
         self._queues: dict[QueuePairState, HostQueue] = {}
         self._numbers: dict[QueuePairState, int] = {}
-        self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
+        self._receives: dict[QueuePairState, tuple[int, deque[tuple[Message | None, Received]]]] = {}
         nic.memory.watch(self._registered)
         gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps, signals=True)
         synchronises = model.path == "cpu_sync"
@@ -130,12 +131,13 @@ class Host:
         """CQEs of receives, behind the bytes that they tell of."""
         if state not in self._receives:
             address = self.queue_memory.space.allocate(CQE_BYTES)
-            waiting: deque[Received] = deque()
+            waiting: deque[tuple[Message | None, Received]] = deque()
             self._receives[state] = (address, waiting)
-            self.queue_memory.watch(address, partial(self._receive_here, state, waiting))
+            telling = Telling(self._places, state.receive)
+            self.queue_memory.watch(address, partial(self._receive_here, waiting, telling))
         address, waiting = self._receives[state]
         for each in receives:
-            waiting.append(each)
+            waiting.append((self._places.ended if self._bounces is not None else None, each))
             self.tree.nic.write(address, cqe_of_receive(each, self._numbers[state]))
 
     def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
@@ -169,7 +171,8 @@ class Host:
         self.tree.gpu.write(queue.word_addr, up_to.to_bytes(WORD_BYTES, "little"))
 
     def _make_queue(self, state: QueuePairState) -> HostQueue:
-        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth)
+        telling = Telling(self._places, state.complete)
+        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth, telling)
         queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
         self.front_end.queues[queue.qp_num] = queue
         self.queue_memory.watch(queue.cq_addr, partial(self._cqe_here, queue))
@@ -262,15 +265,17 @@ class Host:
 
     def _complete(self, queue: HostQueue, done: list[Completion]) -> None:
         for completion in done:
-            queue.state.complete(completion)
+            wqe, status = completion
+            fetches = self._bounces is not None and wqe.segments is None and not status
+            queue.telling.put(wqe.message if fetches else None, completion)
 
-    def _receive_here(self, state: QueuePairState, waiting: deque[Received], _: Tlp) -> None:
+    def _receive_here(self, waiting: deque[tuple[Message | None, Received]], telling: Telling, _: Tlp) -> None:
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (state, waiting))
+        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (waiting, telling))
 
-    def _receive_seen(self, seen: tuple[QueuePairState, deque[Received]]) -> None:
-        state, waiting = seen
-        state.receive(waiting.popleft())
+    def _receive_seen(self, seen: tuple[deque[tuple[Message | None, Received]], Telling]) -> None:
+        waiting, telling = seen
+        telling.put(*waiting.popleft())
 
 
 assert RING_BYTES % REQUEST_BYTES == 0

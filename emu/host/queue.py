@@ -6,6 +6,7 @@ from collections import deque
 
 from emu.devices.queue_pair import QueuePairState
 from emu.host.memory import Memory
+from emu.host.telling import Telling
 from emu.mlx5.cqe import CQE_BYTES, INVALID_CQE
 from emu.mlx5.doorbell import RECORD_BYTES
 from emu.mlx5.ring import Ring
@@ -91,13 +92,15 @@ class HostQueue:
         "signaled",
         "sq_addr",
         "state",
+        "telling",
         "told",
         "unfinished",
         "word_addr",
         "written_cqes",
     )
 
-    def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int) -> None:
+    def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int, telling: Telling) -> None:
+        self.telling = telling
         self.qp_num = qp_num
         self.state = state
         self.memory = memory

@@ -183,6 +183,30 @@ def test_a_word_that_is_sent_back_where_it_landed_is_known_there(host: list[str]
     assert ends.here.mr.buffer[9000:9500] == ends.here.mr.buffer[:500]
 
 
+@pytest.mark.parametrize("host", HOSTS, ids=IDS)
+@pytest.mark.parametrize("operation", [WROpcode.SEND, WROpcode.RDMA_WRITE_WITH_IMM, WROpcode.RDMA_READ])
+def test_nobody_is_told_of_bytes_before_they_are_in_gpu_memory(operation: WROpcode, host: list[str]) -> None:
+    ends = Ends(settings=host)
+    told: list[int] = []
+    arrived: list[int] = []
+    for number, size in enumerate((3000, 0, 8)):
+        ends.there.receive(number * 4096, 4096)
+        ends.post(operation, size, number * 4096, number * 4096)
+    cq = ends.here.cq if operation is WROpcode.RDMA_READ else ends.there.recv_cq
+    push = cq.push
+
+    def pushed(*entry: Any, **more: Any) -> None:
+        told.append(ends.engine.now_ps)
+        push(*entry, **more)
+
+    cq.push = pushed  # type: ignore[method-assign]
+    ends.taps.message_delivered = lambda message: arrived.append(message.delivered_ps)
+    ends.run()
+    assert len(told) == len(arrived) == 3
+    assert all(when >= max(arrived[: number + 1]) for number, when in enumerate(told) if number != 1)
+    check_books(ends)
+
+
 @pytest.mark.parametrize("host", [["host.path=none"], *HOSTS], ids=["none", *IDS])
 def test_what_is_answered_later_does_not_overtake_a_read(host: list[str]) -> None:
     """A long READ, one of nothing, a WRITE: their answers come in order, so nothing is asked for twice."""
