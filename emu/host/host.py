@@ -9,6 +9,7 @@ from functools import partial
 from emu.devices.nic import Nic
 from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine
+from emu.errors import VerbsError
 from emu.frame import Frame
 from emu.host.answers import Answers
 from emu.host.bounce import Bounces
@@ -21,7 +22,7 @@ from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
 from emu.host.tree import Tree
-from emu.host.wqe import is_inline
+from emu.host.wqe import is_inline, most_blocks
 from emu.host.writer import WqeWriter
 from emu.mlx5.cqe import CQE_BYTES
 from emu.mlx5.doorbell import DOORBELL_BYTES, RECORD_BYTES, UAR_BYTES
@@ -111,6 +112,9 @@ class Host:
         queue = self._queues.get(state)
         if queue is None:
             queue = self._queues[state] = self._make_queue(state)
+        blocks = most_blocks(wqe)
+        if blocks > self._depth:
+            raise VerbsError(f"a WQE of {blocks} blocks in a send queue of {self._depth} (host.queues.qp_depth)")
         job = Job(queue, wqe)
         if self._bounces is None:
             self._ask(job)

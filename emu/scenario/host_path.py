@@ -11,6 +11,7 @@ from emu.errors import ScenarioError
 from emu.scenario.field import SIZES, Flag, Model, Time, choice, quantity, refuse, whole
 
 INLINE_LIMIT_BYTES = 220
+CONTROL_AND_REMOTE_BYTES, INLINE_HEADER_BYTES, WQEBB_BYTES = 32, 4, 64  # of a WQE: emu/mlx5/segments.py
 PATHS = ("ibgda", "cpu_proxy", "cpu_sync")
 
 
@@ -105,4 +106,7 @@ class Queues(Model):
                 f"{self.num_requests_in_batch}: a doorbell's batch is at most qp_depth, {self.qp_depth}",
                 "num_requests_in_batch",
             )
+        blocks = -(-(CONTROL_AND_REMOTE_BYTES + INLINE_HEADER_BYTES + self.inline_bytes) // WQEBB_BYTES)
+        if self.inline_bytes and blocks > self.qp_depth:
+            raise refuse(f"{self.inline_bytes}B: a WQE of {blocks} blocks, and qp_depth is {self.qp_depth}", "inline")
         return self
