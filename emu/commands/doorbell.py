@@ -34,9 +34,7 @@ GPU_DIRECT = {"on": (True,), "off": (False,), "both": (True, False)}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add what to measure, and the options."""
-    parser.add_argument(
-        "--profile", metavar="NAME", default=OWN["profile"], help="a profile, by name or path (default native)"
-    )
+    parser.add_argument("--profile", metavar="NAME", default=OWN["profile"], help="a name or path (default native)")
     parser.add_argument(
         "--path",
         metavar="A,B",

@@ -135,7 +135,7 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     if life is None or rate is None:
         return None
     (message, steps), (times, wire_ps) = life, rate
-    limits = _limits(case, message, wire_ps)
+    limits = _limits(case, message, wire_ps, len(times))
     binding = min(limits, key=lambda name: limits[name])
     return {
         "path": case.path,
@@ -159,13 +159,16 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     }
 
 
-def _limits(case: Case, message: Message, wire_ps: Fraction) -> dict[str, Fraction]:
+def _limits(case: Case, message: Message, wire_ps: Fraction, messages: int) -> dict[str, Fraction]:
     """Each bound of the rate. A full send queue is one, too: what it holds, in the time that a message takes alone."""
     queues = case.rate.host.queues
     assert queues is not None
     limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps).terms()
+    capacity = case.qps * queues.qp_depth
+    if messages < 2 * capacity:
+        return limits  # they never fill, or not for long
     alone_ps = message.completed_ps - message.posted_ps
-    return {**limits, SEND_QUEUES: Fraction(case.qps * queues.qp_depth * SECOND, alone_ps)}
+    return {**limits, SEND_QUEUES: Fraction(capacity * SECOND, alone_ps)}
 
 
 def _breakdown(message: Message) -> dict[str, Any]:
