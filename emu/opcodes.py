@@ -150,3 +150,5 @@ CARRIES_DATA = tuple(
 """Whether a frame is a request or a READ response: what moves data, as against what only answers."""
 RESPONSES = frozenset((*range(READ_RESPONSE_FIRST, READ_RESPONSE_ONLY + 1), ATOMIC_ACKNOWLEDGE))
 """What brings back what a READ or an atomic of a reliable connection asked for."""
+ASKS = frozenset((READ_REQUEST, COMPARE_SWAP, FETCH_ADD))
+"""What asks for it."""

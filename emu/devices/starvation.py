@@ -1,8 +1,9 @@
 """What becomes of frames that wait for credits which cannot come, since the link loses all that tells of them.
 
 InfiniBand's links have a watchdog for it: without a flow-control packet for 400,000 symbol times, six times the regular
-interval, the link is down (IBTA vol. 1, 7.9.4), and what was to leave by it is gone. So here: frames that wait are
-thrown away, and those that come, until an FCP is heard again. The transports' timers tell of it.
+interval, the link is down (IBTA vol. 1, 7.9.4), and what was to leave by it is gone. So here, but after longer, since a
+fault that ends is to heal at the next FCP: frames that wait are thrown away, and those that come, until an FCP is heard
+again. The transports' timers tell of it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from emu.devices.port import Port
 from emu.engine import Engine, Timer
 from emu.units import US
 
-PATIENCE = 6  # FCPs lost in a row, and regular intervals
+PATIENCE = 32  # FCPs lost in a row, and regular intervals
 UNREFRESHED_PS = 32 * US  # instead of those intervals, on links that refresh nothing
-ATTEMPTS = 16  # FCPs lost in a row before no more leave unless somebody waits: or a run with such a link never ended
+ATTEMPTS = 64  # FCPs lost in a row before no more leave unless somebody waits: or a run with such a link never ended
 
 
 class Starvation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from emu import opcodes
 from emu.devices.egress import Arbiter, Highest, wire_bytes_of
 from emu.devices.lane import Lane
 from emu.devices.port import Port
@@ -73,10 +74,12 @@ class Transmit:
     def owe(self, state: QueuePairState, answer: AnyAnswer, waited: int) -> None:
         """An answer may leave, after those of its queue pair; where its time since was: emu/parts.py.
 
-        An acknowledgement is merged with one before it.
+        An acknowledgement is merged with one before it; the answers to early packets, which cannot be, have a limit.
         """
         answers = state.answers
         if not isinstance(answer, tuple):
+            if isinstance(answer, Early) and len(answers) > state.early_limit:
+                return
             self._go_on(state, answer, waited)
         if answers and isinstance(answer, tuple) and isinstance(answers[-1], tuple):
             answers[-1] = merge(answers[-1], answer)
@@ -212,7 +215,6 @@ class Transmit:
             hops[age.hop] = passage
         else:
             hops.append(passage)
-        age.message.first_bit_ps = -1  # of its data, not of the request
 
     def _line_up_answers(self, state: QueuePairState) -> None:
         state.is_answering = True
@@ -260,7 +262,7 @@ class Transmit:
                 state.rate.pace(frame.wire_bytes, now_ps)
             if state.requester.finished:
                 self._finished(state)
-        if frame.message is not None and frame.message.first_bit_ps < 0:
+        if frame.message is not None and frame.message.first_bit_ps < 0 and frame.opcode not in opcodes.ASKS:
             frame.message.first_bit_ps = now_ps
         return frame
 

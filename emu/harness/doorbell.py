@@ -12,7 +12,7 @@ from emu.fabric import Fabric
 from emu.frame import Message
 from emu.host.limits import Limits
 from emu.host.trace import Step, Trace
-from emu.parts import STEPS
+from emu.parts import HOST_PLACE, STEPS, TURN, unpack
 from emu.report.text import shortfall
 from emu.run import Options, run
 from emu.scenario.check import Place, one_line
@@ -24,6 +24,9 @@ from emu.scenario.provenance import Provenance
 from emu.units import NS, SECOND, format_size
 
 PAIR = ["h0", "h1"]  # under one leaf
+MESSAGES, FEWEST_MESSAGES, ENOUGH_BYTES = 6000, 32, 64 << 20
+NIC_PLACE = 0  # of a message's parts
+SEND_QUEUES = "send queues"
 LEGS_MESSAGES = 2  # the first finds no queue pair's context in the NIC, the second is shown
 REFUSED_SETTINGS = {
     "fabric.profile": "use --profile",
@@ -45,8 +48,9 @@ class Plan:
     gpu_direct: Sequence[bool] = (True,)
     sizes_bytes: Sequence[int] = (8,)
     warps: Sequence[int] = (1, 128)
+    cores: Sequence[int | None] = (None,)  # of cpu_proxy; None: as the profile has it
     qps: int | None = None  # None: num_rc_per_pe
-    messages: int = 6000
+    messages: int | None = None  # for each rate; None: what `_messages` says
     settings: Sequence[str] = ()
     seed: int | None = None
 
@@ -59,6 +63,7 @@ class Case:
     gpu_direct: bool
     size_bytes: int
     warps: int
+    cores: int | None
     qps: int
     legs: Scenario
     rate: Scenario
@@ -67,7 +72,9 @@ class Case:
     def name(self) -> str:
         """As progress and complaints call it."""
         bounce = "" if self.gpu_direct else " without GPU-direct"
-        return f"{self.path}{bounce} {format_size(self.size_bytes)} {self.warps} warp{'s' if self.warps > 1 else ''}"
+        cores = f" {self.cores} core{'s' if self.cores > 1 else ''}" if self.cores else ""
+        many = "s" if self.warps > 1 else ""
+        return f"{self.path}{bounce}{cores} {format_size(self.size_bytes)} {self.warps} warp{many}"
 
 
 @dataclass(slots=True)
@@ -80,11 +87,9 @@ class Doorbells:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """`rows`, whether they are whole, and the host's inputs."""
+        """`rows`, whether they are whole, and what they rest on."""
         inputs = {
-            path: {"value": each.value, "kind": each.kind, "source": each.source}
-            for path, each in self.inputs.items()
-            if path.startswith("host.")
+            path: {"value": each.value, "kind": each.kind, "source": each.source} for path, each in self.inputs.items()
         }
         complete = not self.interrupted and not self.missing
         return {"rows": self.rows, "complete": complete, "missing": self.missing, "inputs": inputs}
@@ -94,11 +99,12 @@ def cases_of(plan: Plan) -> list[Case]:
     """Every row's scenarios, all checked before the first runs. Raises ScenarioError."""
     _check(plan)
     return [
-        _case(plan, path, direct, size_bytes, warps)
-        for path in plan.paths
+        _case(plan, path, direct, size_bytes, warps, cores)
+        for path in dict.fromkeys(plan.paths)
         for direct in plan.gpu_direct
-        for size_bytes in plan.sizes_bytes
-        for warps in plan.warps
+        for size_bytes in dict.fromkeys(plan.sizes_bytes)
+        for warps in dict.fromkeys(plan.warps)
+        for cores in (dict.fromkeys(plan.cores) if path == "cpu_proxy" else (None,))
     ]
 
 
@@ -124,27 +130,28 @@ def measure(
 
 
 def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | None:
-    life, parts = _legs(case, options, found)
+    life = _legs(case, options, found)
     rate = _rate(case, options, found)
     if life is None or rate is None:
         return None
     (message, steps), (times, wire_ps) = life, rate
-    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps)
-    binding, bound = limits.binding()
+    limits = _limits(case, message, wire_ps, len(times))
+    binding = min(limits, key=lambda name: limits[name])
     return {
         "path": case.path,
         "gpu_direct": case.gpu_direct,
         "size_bytes": case.size_bytes,
         "warps": case.warps,
+        "cores": case.cores,
         "qps": case.qps,
         "link_bps": case.rate.fabric.rate_bps,
         "messages_per_s": _per_second(times),
-        "limit_per_s": float(bound),
+        "limit_per_s": float(limits[binding]),
         "bound_by": binding,
-        "limits_per_s": {name: float(term) for name, term in limits.terms().items()},
+        "limits_per_s": {name: float(term) for name, term in limits.items()},
         "latency_ns": (message.delivered_ps - message.posted_ps) / NS,
         "completion_latency_ns": (message.completed_ps - message.posted_ps) / NS,
-        "breakdown_ns": parts,
+        **_breakdown(message),
         "steps": [
             {"who": step.who, "what": step.what, "where": step.where, "at_ns": (step.at_ps - message.posted_ps) / NS}
             for step in steps
@@ -152,7 +159,31 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     }
 
 
-def _legs(case: Case, options: Options, found: Doorbells) -> tuple[tuple[Message, list[Step]] | None, dict[str, float]]:
+def _limits(case: Case, message: Message, wire_ps: Fraction, messages: int) -> dict[str, Fraction]:
+    """Each bound of the rate. A full send queue is one, too: what it holds, in the time that a message takes alone."""
+    queues = case.rate.host.queues
+    assert queues is not None
+    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps).terms()
+    capacity = case.qps * queues.qp_depth
+    if messages < 2 * capacity:
+        return limits  # they never fill, or not for long
+    alone_ps = message.completed_ps - message.posted_ps
+    return {**limits, SEND_QUEUES: Fraction(capacity * SECOND, alone_ps)}
+
+
+def _breakdown(message: Message) -> dict[str, Any]:
+    """What its latency is made of: the host's steps, the NICs and the network."""
+    parts_ps = unpack(message.parts)
+    nic_ps, host_ps = parts_ps[NIC_PLACE], parts_ps[HOST_PLACE]
+    steps = list(zip(STEPS, message.steps or (), strict=False))[:TURN]
+    return {
+        "breakdown_ns": {name: value_ps / NS for name, value_ps in steps},
+        "nic_ns": nic_ps / NS,
+        "network_ns": (sum(parts_ps) - nic_ps - host_ps) / NS,
+    }
+
+
+def _legs(case: Case, options: Options, found: Doorbells) -> tuple[Message, list[Step]] | None:
     """The second of two messages, one after the other, and all that was done for it."""
     traces: list[Trace] = []
     messages: list[Message] = []
@@ -165,16 +196,19 @@ def _legs(case: Case, options: Options, found: Doorbells) -> tuple[tuple[Message
 
     result = run(case.legs, replace(options, before_run=watch, on_message=messages.append))
     if _is_short(case, result, found) or len(messages) != LEGS_MESSAGES:
-        return None, {}
+        return None
     message = messages[-1]
-    steps = traces[0].between(message.posted_ps, max(message.completed_ps, message.delivered_ps))
+    steps = [
+        step
+        for step in traces[0].between(message.posted_ps, max(message.completed_ps, message.delivered_ps))
+        if step.at_ps > message.first_bit_ps or not step.who.startswith(f"{PAIR[1]}.")  # else the first one's
+    ]
     steps += [
         Step(message.last_bit_ps, "h1.nic", "has the last bit", ""),
         Step(message.delivered_ps, "h1.gpu", "has the data in memory", ""),
         Step(message.completed_ps, "h0.cpu" if case.path == "cpu_sync" else "h0.gpu", "knows that it is done", ""),
     ]
-    parts = {name: value_ps / NS for name, value_ps in zip(STEPS, message.steps or (), strict=False)}
-    return (message, sorted(steps, key=lambda step: step.at_ps)), parts
+    return message, sorted(steps, key=lambda step: step.at_ps)
 
 
 def _rate(case: Case, options: Options, found: Doorbells) -> tuple[list[int], Fraction] | None:
@@ -214,24 +248,29 @@ def _check(plan: Plan) -> None:
             raise ScenarioError(f"--warps: {warps} is out of range; allowed: 1 to 65536")
     for text in plan.settings:
         path = text.partition("=")[0].strip()
-        for refused, instead in REFUSED_SETTINGS.items():
+        own = {"host.cpu.cores": "use --cores"} if plan.cores != (None,) else {}
+        for refused, instead in (REFUSED_SETTINGS | own).items():
             if f"{refused}.".startswith(f"{path}.") or f"{path}.".startswith(f"{refused}."):
                 raise ScenarioError(one_line(f"--set {show(text)[1:-1]}: {refused} is not set here: {instead}"))
 
 
-def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int) -> Case:
-    legs = _scenario(plan, path, gpu_direct, size_bytes, warps, count=LEGS_MESSAGES, qps=1, depth=1)
+def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int, cores: int | None) -> Case:
+    host = {"path": path, "gpu_direct": gpu_direct, "gpu": {"warps": warps}, "cpu": {"cores": cores} if cores else {}}
+    legs = _scenario(plan, host, size_bytes, count=LEGS_MESSAGES, qps=1, depth=1)
     queues = legs.host.queues
     assert queues is not None
     qps = plan.qps or queues.num_rc_per_pe
-    count = max(1, plan.messages // qps)
-    rate = _scenario(plan, path, gpu_direct, size_bytes, warps, count=count, qps=qps, depth=queues.qp_depth)
-    return Case(path, gpu_direct, size_bytes, warps, qps, legs, rate)
+    count = max(1, (plan.messages or _messages(size_bytes)) // qps)
+    rate = _scenario(plan, host, size_bytes, count=count, qps=qps, depth=queues.qp_depth)
+    return Case(path, gpu_direct, size_bytes, warps, cores, qps, legs, rate)
 
 
-def _scenario(
-    plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int, *, count: int, qps: int, depth: int
-) -> Scenario:
+def _messages(size_bytes: int) -> int:
+    """Enough for a steady rate, in some seconds."""
+    return min(MESSAGES, max(FEWEST_MESSAGES, ENOUGH_BYTES // max(size_bytes, 1)))
+
+
+def _scenario(plan: Plan, host: dict[str, Any], size_bytes: int, *, count: int, qps: int, depth: int) -> Scenario:
     traffic = {
         "kind": "write",
         "pairs": [PAIR],
@@ -242,16 +281,16 @@ def _scenario(
     }
     topology = {"kind": "leaf_spine", "leaves": 1, "spines": 1, "hosts_per_leaf": 2}
     given = {
-        "name": f"doorbell {path}",
+        "name": f"doorbell {host['path']}",
         "fabric": {"profile": plan.profile, "topology": topology},
-        "host": {"path": path, "gpu_direct": gpu_direct, "gpu": {"warps": warps}},
+        "host": {name: value for name, value in host.items() if value != {}},
         "traffic": [traffic],
     }
     options: dict[Place, str] = {
         ("fabric", "profile"): f"--profile {plan.profile}",
-        ("host", "path"): f"--path {path}",
+        ("host", "path"): f"--path {host['path']}",
         ("traffic", 0): f"--sizes {format_size(size_bytes)}",
         ("traffic", 0, "qps"): f"--qps {qps}",
-        ("traffic", 0, "count"): f"--messages {plan.messages}",
+        ("traffic", 0, "count"): f"--messages {plan.messages or _messages(size_bytes)}",
     }
     return build(given, plan.settings, plan.seed, options)

@@ -261,8 +261,8 @@ class FrontEnd:
     def _complete(self, job: Job, status: WcStatus) -> None:
         self._gather.release(job)
         if job.wants_cqe or status:
-            job.queue.cqes += 1
-            self.dma.write(job.queue.cq_addr, cqe_of(job, status))
+            address, owner = job.queue.next_cqe()
+            self.dma.write(address, cqe_of(job, status, owner), job.queue.cqe_note)
 
 
 class _Span:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from emu.devices.nic import Nic
@@ -41,6 +41,15 @@ from emu.transport.work import Places, SendWqe
 WORD_BYTES = 8
 
 
+class CqeNote:
+    """The note of a queue pair's CQEs."""
+
+    __slots__ = ("arrived",)
+
+    def __init__(self, arrived: Callable[[Tlp], object]) -> None:
+        self.arrived = arrived
+
+
 class Host:
     """What `Nic.host` is: see emu/devices/host_side.py. One GPU, one NIC, one CPU."""
 
@@ -52,6 +61,7 @@ class Host:
         self.tree = tree = Tree(engine, nic.name, model, taps, lambda tlp: self.front_end.receive(tlp))
         self.front_end = FrontEnd(engine, nic, tree.nic, model.nic)
         self._on_gpu = model.path == "ibgda"
+        self._collapsed = self._on_gpu and queues.collapsed_cq
         queues_on_gpu = self._on_gpu and queues.nic_buf_memtype == "gpumem"
         self.queue_memory = tree.gpu_memory if queues_on_gpu else tree.host_memory
         self._bounces = None if model.gpu_direct else Bounces(tree.host_memory.space)
@@ -90,7 +100,6 @@ class Host:
         queue = self._queues.pop(state, None)
         if queue is not None:
             self.front_end.forget(queue)
-            self.queue_memory.unwatch(queue.cq_addr)
             for memory in (self.tree.host_memory, self.tree.gpu_memory):
                 memory.unwatch(queue.word_addr)
             if queue.is_blocked:
@@ -151,7 +160,9 @@ class Host:
         for queue in self._queues.values():
             if queue.sq_addr <= address < queue.sq_addr + self._depth * WQEBB_BYTES:
                 return "WQE"
-            names = {queue.cq_addr: "CQE", queue.context_addr: "queue pair's context", queue.word_addr: "word"}
+            if queue.cq_addr <= address < queue.cq_addr + queue.cq_entries * CQE_BYTES:
+                return "CQE"
+            names = {queue.context_addr: "queue pair's context", queue.word_addr: "word"}
             if address in names:
                 return names[address]
             if queue.dbr_addr <= address < queue.dbr_addr + RECORD_BYTES:
@@ -171,11 +182,11 @@ class Host:
         self.tree.gpu.write(queue.word_addr, up_to.to_bytes(WORD_BYTES, "little"))
 
     def _make_queue(self, state: QueuePairState) -> HostQueue:
-        telling = Telling(self._places, state.complete)
-        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth, telling)
+        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth, collapsed=self._collapsed)
+        queue.telling = Telling(self._places, state.complete)
+        queue.cqe_note = CqeNote(partial(self._cqe_here, queue))
         queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
         self.front_end.queues[queue.qp_num] = queue
-        self.queue_memory.watch(queue.cq_addr, partial(self._cqe_here, queue))
         if self._ringer is not None:
             queue.word_addr = self.tree.host_memory.space.allocate(WORD_BYTES)
             self.tree.host_memory.watch(queue.word_addr, partial(self._ringer.told, queue))
@@ -220,6 +231,8 @@ class Host:
 
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
         """A CQE is in memory: whoever polls it sees it a little later."""
+        if queue.is_gone:
+            return
         queue.written_cqes.append(bytes(tlp.payload))
         if len(queue.written_cqes) == 1:
             self._poll(queue)

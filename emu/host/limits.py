@@ -120,4 +120,4 @@ class Limits:
         if self._host.path == "cpu_sync":
             return Fraction(SECOND, cpu.synchronize_ps + cpu.post_ps)
         thread = Fraction(SECOND * cpu.batch, cpu.poll_ps + cpu.batch * cpu.request_ps)
-        return min(cpu.cores * thread, Fraction(gpu.warps * SECOND, gpu.request_ps))
+        return min(min(cpu.cores, self._qps) * thread, Fraction(gpu.warps * SECOND, gpu.request_ps))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from emu.devices.queue_pair import QueuePairState
 from emu.host.memory import Memory
 from emu.host.telling import Telling
-from emu.mlx5.cqe import CQE_BYTES, INVALID_CQE
+from emu.mlx5.cqe import CQE_BYTES, INVALID_CQE, owner_of
 from emu.mlx5.doorbell import RECORD_BYTES
 from emu.mlx5.ring import Ring
 from emu.mlx5.segments import WQEBB_BYTES
@@ -71,6 +72,8 @@ class HostQueue:
         "context_addr",
         "copying",
         "cq_addr",
+        "cq_entries",
+        "cqe_note",
         "cqes",
         "dbr_addr",
         "free_ps",
@@ -99,16 +102,18 @@ class HostQueue:
         "written_cqes",
     )
 
-    def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int, telling: Telling) -> None:
-        self.telling = telling
+    telling: Telling  # what its program is told of completions
+
+    def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int, *, collapsed: bool) -> None:
         self.qp_num = qp_num
         self.state = state
         self.memory = memory
         self.ring = Ring(depth)
         space = memory.space
         self.sq_addr = space.allocate(depth * WQEBB_BYTES, 4096)
-        self.cq_addr = space.allocate(CQE_BYTES)
-        space.write(self.cq_addr, INVALID_CQE)
+        self.cq_entries = 1 if collapsed else depth  # as many as WQEs: it cannot overrun
+        self.cq_addr = space.allocate(self.cq_entries * CQE_BYTES, CQE_BYTES)
+        space.write(self.cq_addr, INVALID_CQE * self.cq_entries)
         self.context_addr = 0  # in host memory
         self.dbr_addr = space.allocate(RECORD_BYTES)
         self.jobs: list[Job | None] = [None] * depth  # by the place of their first block
@@ -134,10 +139,19 @@ class HostQueue:
         self.in_transport: deque[Job] = deque()  # whose completion the transport owes
         self.is_refused = False  # the NIC found a WQE wrong: from it on nothing begins
         self.cqes = 0  # written
+        self.cqe_note: Any = None  # of each: told once it is there
         self.written_cqes: deque[bytes] = deque()  # in memory, and not looked at yet
         # The GPU's, where a CPU posts for it:
         self.word_addr = 0  # what it spins on
         self.told: deque[list[Completion]] = deque()  # completions that words on their way tell of
+
+    def next_cqe(self) -> tuple[int, int]:
+        """Where the NIC writes the next one, and its owner bit."""
+        number, entries = self.cqes, self.cq_entries
+        self.cqes = number + 1
+        if entries == 1:
+            return self.cq_addr, 0  # a collapsed CQ's poller looks at the counter alone
+        return self.cq_addr + number % entries * CQE_BYTES, owner_of(number, entries)
 
     def place(self, index: int) -> int:
         """Where the job of that index is kept in `jobs`."""

@@ -67,6 +67,11 @@ class Measurement:
             raise InvariantBroken(
                 f"message {message.number}: the parts {parts_ps} do not add up to its latency of {latency_ps} ps"
             )
+        if not message.posted_ps <= message.first_bit_ps <= message.last_bit_ps <= message.delivered_ps:
+            raise InvariantBroken(
+                f"message {message.number}: its first bit left at {message.first_bit_ps} ps,"
+                f" its last was in at {message.last_bit_ps} ps"
+            )
         floor_ps = self._floor_ps(message)
         if latency_ps < floor_ps:
             raise InvariantBroken(

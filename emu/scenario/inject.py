@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from emu import opcodes
 from emu.scenario.fabric import Fabric
 from emu.scenario.field import TEXT_LIMIT, Model, Time, choice, nearest, refuse, show, whole
-from emu.scenario.share import Probability
+from emu.scenario.share import Rate
 from emu.topology import link_names
 
 EVERY_LINK = "all"
@@ -99,10 +99,10 @@ class Inject(Model):
 
     link: LinkName
     direction: LinkName = BOTH
-    drop: Probability = Fraction(0)
-    duplicate: Probability = Fraction(0)
-    reorder: Probability = Fraction(0)
-    corrupt: Probability = Fraction(0)
+    drop: Rate = Fraction(0)
+    duplicate: Rate = Fraction(0)
+    reorder: Rate = Fraction(0)
+    corrupt: Rate = Fraction(0)
     delay_ps: Time = Field(default=0, alias="delay")
     match: Match = Match()
 

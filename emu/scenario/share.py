@@ -12,12 +12,23 @@ from emu.scenario.field import TEXT_LIMIT, refuse, show
 
 _RATIO = re.compile(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*")
 _NUMBER = re.compile(r"\s*[0-9]{1,9}(\.[0-9]{1,9})?\s*%?\s*")
+_BARE = re.compile(r"\s*[0-9.]+\s*")
+_RATIO_JSON = {"type": "string", "pattern": r"^\s*[0-9]{1,9}\s*/\s*[1-9][0-9]{0,8}\s*$"}
 _JSON = WithJsonSchema(
     {
         "anyOf": [
             {"type": "number", "minimum": 0},
             {"type": "string", "pattern": r"^\s*[0-9]{1,9}(\.[0-9]{1,9})?\s*%?\s*$"},
-            {"type": "string", "pattern": r"^\s*[0-9]{1,9}\s*/\s*[1-9][0-9]{0,8}\s*$"},
+            _RATIO_JSON,
+        ]
+    }
+)
+_RATE_JSON = WithJsonSchema(
+    {
+        "anyOf": [
+            {"const": 0},
+            {"type": "string", "pattern": r"^\s*[0-9]{1,9}(\.[0-9]{1,9})?\s*%\s*$"},
+            _RATIO_JSON,
         ]
     }
 )
@@ -72,6 +83,16 @@ def _write_percent(value: Fraction) -> str:
     return f"{text}%" if Fraction(text) == percent else str(value)
 
 
+def rate(value: object) -> Fraction:
+    """A share that says whether it is one in a hundred: `0.5` might mean half or half a percent."""
+    share = _read(value, "1%")
+    if share > 1 or (share and _BARE.fullmatch(str(value))):
+        problem = "is out of range" if share > 1 else "has no unit"
+        raise refuse(f"{show(value)} {problem}; allowed: 0 to 100%, like 1%, 0.5% or 1/3")
+    return share
+
+
 Factor = Annotated[Fraction, *fraction("above 0", 1024, "1/8")]
 Probability = Annotated[Fraction, *percentage("0", "20%")]
+Rate = Annotated[Fraction, PlainValidator(rate), PlainSerializer(_write_percent, return_type=str), _RATE_JSON]
 Load = Annotated[Fraction, *percentage("above 0%", "70%")]

@@ -68,6 +68,10 @@ class _Keys:
         self.next_addr = 0x7F00_0000_0000
 
 
+NO_REGION = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)
+"""Where a READ or WRITE of nothing goes."""
+
+
 class MemoryTable:
     """The keys of one protection domain of a NIC; others' are as unknown as any number (IBTA vol. 1, 10.2.3)."""
 

@@ -66,12 +66,14 @@ class CQ:
         return [self._entries.popleft() for _ in range(min(num_entries, len(self._entries)))]
 
     async def next(self) -> WC:
-        """The next completion, as soon as there is one (one coroutine may wait at a time).
+        """The next completion, as soon as there is one.
 
-        Raises VerbsError if it overran.
+        Raises VerbsError if it overran, or another coroutine waits already.
         """
         while not self._entries or self.overran:
             self.check()
+            if self._waiter is not None:
+                raise VerbsError("another coroutine waits for this completion queue: one at a time")
             self._waiter = Future()
             await self._waiter
         return self._entries.popleft()

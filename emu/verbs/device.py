@@ -79,9 +79,9 @@ class PD:
         return self.memory.register(length, access)
 
     def dereg_mr(self, region: MemoryRegion) -> None:
-        """`ibv_dereg_mr`: its keys are known no longer, and what is posted to it fails when it is used.
+        """`ibv_dereg_mr`: its keys are known no longer, and nothing that comes is written to it: what was posted fails.
 
-        Raises VerbsError for a region that is not registered here, or not any more.
+        What was posted to be sent from it is sent still. Raises VerbsError for one that is not registered here.
         """
         self.memory.deregister(region)
 

@@ -32,7 +32,7 @@ def flags(kind: type[Flags], value: int, what: str) -> Flags:
     """Flags, also given as a number. Raises VerbsError for some that there are not."""
     known = 0
     for flag in kind:
-        known |= flag
+        known |= flag.value  # the number: the complement of flags is other flags
     if not isinstance(value, int) or value & ~known:
         raise VerbsError(f"{value!r} has {what} that there are not")
     return kind(value)

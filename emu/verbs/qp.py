@@ -47,12 +47,10 @@ class QP:
         within("max_send_wr", max_send_wr, 32)
         within("max_inline_data", max_inline_data, 32)
         self.pd = pd
-        self.kind = kind
-        self.priority = priority
+        self.kind, self.priority = kind, priority
         self.origin: object = None  # what its workload knows it by
         self.expected = 0  # messages it will post in all, as far as its workload says; 0: it does not
-        self.send_cq = send_cq
-        self.recv_cq = recv_cq
+        self.send_cq, self.recv_cq = send_cq, recv_cq
         self.qp_type = qp_type
         self.max_send_wr = max_send_wr
         self.max_inline_data = max_inline_data

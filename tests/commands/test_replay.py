@@ -44,6 +44,33 @@ def test_json_is_the_result_and_the_messages(captures: Path, capsys: pytest.Capt
     assert result["scenario"]["fabric"]["topology"] == topology
 
 
+@pytest.mark.parametrize("name", ["ud_send", "uc_send_write"])
+def test_what_nobody_acknowledges_has_a_time_too(name: str, captures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message was told of as it completed, which is before it arrives where nothing is acknowledged."""
+    file = str(captures / f"rxe61__{name}.pcap")
+    messages = replayed(capsys, file)["replay"]["messages"]
+    assert len(messages) == 4
+    assert all(each["latency_ns"] > each["completion_ns"] > 0 for each in messages)
+    assert main(["replay", file, *MEMORY]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"  {name[:2].upper()} ")]
+    assert len(lines) == 4
+    assert all(line.rstrip().endswith(" us") for line in lines)
+
+
+def test_and_none_where_it_never_arrives(captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "lossy.yaml"
+    scenario.write_text(
+        "name: lossy\nfabric: {profile: roce, topology: {kind: line, switches: 1}}\n"
+        "traffic: [{kind: write, pairs: [[h0, h1]], size: 8B}]\n"
+        "inject: [{link: h0-s0, drop: 100%, match: {nth: [2, 3]}}]\n"
+    )
+    messages = replayed(capsys, str(captures / "rxe61__ud_send.pcap"), "--scenario", str(scenario))["replay"][
+        "messages"
+    ]
+    assert [each["latency_ns"] is None for each in messages] == [False, True, True, False]
+    assert {each["status"] for each in messages} == {"SUCCESS"}
+
+
 def test_our_own_capture_takes_as_long_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same messages at the same times through the same fabric: each is answered as soon, to the rounding of ns."""
     name = "latency-native"

@@ -18,6 +18,8 @@ START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
     f"sys.path.insert(0, {str(ROOT)!r}); from emu.start import main; sys.exit(main())"
 )
+# It is killed when we end, even by SIGKILL (PR_SET_PDEATHSIG is 1); it ends by itself if we have gone before that.
+TIED = "import ctypes, os; ctypes.CDLL(None).prctl(1, 9); os.getppid() == {parent} or os._exit(1);"
 LONG = """
 name: long
 fabric: {profile: roce, topology: {kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 1}}
@@ -30,7 +32,7 @@ PATIENCE_S = 30.0
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """Run `emu ARGUMENTS`; its stdout and stderr are pipes if not told otherwise."""
     return subprocess.Popen(
-        [sys.executable, "-c", START, *arguments],
+        [sys.executable, "-c", TIED.format(parent=os.getpid()) + START, *arguments],
         stdin=options.pop("stdin", subprocess.DEVNULL),
         stdout=options.pop("stdout", subprocess.PIPE),
         stderr=options.pop("stderr", subprocess.PIPE),

@@ -127,9 +127,19 @@ def test_each_other_bound_is_reached_and_named(name: str) -> None:
     assert found["messages_per_s"] == pytest.approx(found["limit_per_s"], rel=0.03)
 
 
-def test_two_proxy_threads_do_twice_as_much() -> None:
-    found = row("cpu_proxy", qps=4, settings=("host.cpu.cores=2",), messages=2000)
-    assert found["messages_per_s"] == pytest.approx(2 * 32e9 / (100 + 32 * 588), rel=0.01)
+def test_proxy_threads_do_as_many_times_as_much_while_each_has_queue_pairs() -> None:
+    found = rows(paths=("cpu_proxy", "ibgda"), warps=(128,), qps=4, cores=(1, 2, 8), messages=2000)
+    assert [(each["path"], each["cores"]) for each in found] == [
+        ("cpu_proxy", 1), ("cpu_proxy", 2), ("cpu_proxy", 8), ("ibgda", None),
+    ]  # fmt: skip
+    for each, threads in zip(found[:3], (1, 2, 4), strict=True):
+        assert each["messages_per_s"] == pytest.approx(threads * 32e9 / (100 + 32 * 588), rel=0.01)
+        assert each["bound_by"] == "proxy threads"
+
+
+def test_cores_are_given_once() -> None:
+    with pytest.raises(ScenarioError, match="host.cpu.cores is not set here: use --cores"):
+        cases_of(Plan(cores=(1, 2), settings=("host.cpu.cores=4",)))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -62,7 +62,7 @@ def test_every_place_and_handler_of_ibgdas_queues(direct: str) -> None:
                 f"host.gpu_direct={direct}",
                 f"host.queues.nic_buf_memtype={memory}",
                 f"host.queues.nic_handler={handler}",
-                f"host.queues.inline={inline}",
+                f"host.queues.inline={inline}B",
             )
 
 
@@ -76,7 +76,7 @@ def test_with_and_without_blueflame_and_inline(path: str, direct: str) -> None:
                 f"host.path={path}",
                 f"host.gpu_direct={direct}",
                 f"host.cpu.blueflame={blueflame}",
-                f"host.queues.inline={inline}",
+                f"host.queues.inline={inline}B",
                 f"host.pcie.mps={mps}B",
             )
 
@@ -105,7 +105,7 @@ def hosts(draw: st.DrawFn) -> list[str]:
         "cpu.blueflame": st.sampled_from(["true", "false"]),
         "queues.nic_handler": st.sampled_from(["gpu", "cpu"]),
         "queues.nic_buf_memtype": st.sampled_from(["gpumem", "hostmem"]),
-        "queues.inline": st.sampled_from([0, 28, 220]),
+        "queues.inline": st.sampled_from(["0B", "28B", "220B"]),
     }
     found = [f"host.{key}={draw(values)}" for key, values in chosen.items()]
     return found + [f"host.{key}={draw(st.integers(0, 3_000_000))}ps" for key in TIMES]

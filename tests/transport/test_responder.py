@@ -102,6 +102,8 @@ def test_malformed_requests_are_invalid(opcode: int, data: bytes, length: int) -
         ((3, 0x60, 1), (2, 0x1F, 1), (3, 0x60, 1)),  # a duplicate's ACK does not hide the NAK
         ((0, 0x60, 1), (0xFFFFFF, 0x1F, 1), (0, 0x60, 1)),  # nor across the wrap
         ((3, 0x60, 1), (3, 0x1F, 2), (3, 0x1F, 2)),  # the packet it asked for has come
+        ((3, 0x2C, 1), (2, 0x1F, 1), (3, 0x2C, 1)),  # nor an RNR NAK, which is said once too
+        ((3, 0x20, 1), (3, 0x1F, 2), (3, 0x1F, 2)),
         ((2, 0x1F, 1), (3, 0x62, 1), (3, 0x62, 1)),  # a refusal replaces an ACK, which it implies
     ],
 )

@@ -147,6 +147,21 @@ def test_at_thirty_percent_it_does_or_says_so(recovery: str, profile: str) -> No
         assert endings == {True, False}  # both are seen
 
 
+@pytest.mark.parametrize("profile", ["native", "roce"])
+@pytest.mark.parametrize("lost", KINDS)
+@pytest.mark.parametrize("recovery", RECOVERIES)
+def test_when_all_is_lost_it_ends_as_the_last_try_is_over(recovery: str, lost: str, profile: str) -> None:
+    rules = [Rule(kind=kind, drop=Fraction(1)) for kind in KINDS[lost]]
+    exchange = Exchange(1, 25, profile, *rules, retry_cnt=2, recovery=recovery)
+    statuses = [each.status for each in exchange.run()]
+    finished = 3 if lost == "acks" else 0  # a READ's response, which is data, acknowledges what is before it
+    done = [WcStatus.SUCCESS] * finished + [WcStatus.RETRY_EXC_ERR]
+    assert statuses == done + [WcStatus.WR_FLUSH_ERR] * (25 - len(done))
+    least = 2 if lost == "acks" else 3  # a later answer showed the gap: that cost one try at once
+    assert least * TIMEOUT_PS < exchange.ends.engine.now_ps < 3 * TIMEOUT_PS + BESIDES_PS
+    exchange.hold(finished)
+
+
 def test_without_loss_nothing_waits_and_nothing_is_sent_again() -> None:
     exchange = Exchange(1, 60, "roce", Rule(kind="cnp", drop=Fraction(1)))
     exchange.run()
