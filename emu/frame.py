@@ -109,7 +109,7 @@ class Message:
         self.hops: list[Any] = []  # what each egress on the way remembers of this message: devices/port.py
         self.retransmitted = 0  # frames sent again
         self.status = ""  # a completion status, once there is one
-        self.steps: list[int] | None = None  # what its host part is made of, in picoseconds: emu/host/queue.py
+        self.steps: list[int] | None = None  # what its host part is made of, in picoseconds: emu/parts.py
 
 
 class Frame:

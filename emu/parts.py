@@ -16,13 +16,21 @@ PARTS = (
     "flow_control_wait",
     "host",
 )
+STEPS = ("copy", "ask", "post", "ring", "fetch", "gather", "stall", "land", "copy_out", "answer", "turn")
+"""What the host's part is made of where there is a host path, and last the NIC's: waits for its rate and for its order.
+
+Copies to and from host memory; asking a CPU; writing the WQE; the doorbell; the WQE's and the payload's way to the NIC;
+the wire idle for want of payload; the bytes' way into memory; and what a READ or atomic waits for the far memory.
+"""
+COPY, ASK, POST, RING, FETCH, GATHER, STALL, LAND, COPY_OUT, ANSWER, TURN = range(len(STEPS))
+HOST_PLACE = PARTS.index("host")
 FIELD_BITS = 64  # a sum fits: the longest run allowed is 10^18 ps
 NIC, SERIALIZATION, PROPAGATION, SWITCHING, QUEUEING, CONTROL, FLOW_CONTROL, HOST = (
     place * FIELD_BITS for place in range(len(PARTS))
 )
 """How far a part's picoseconds are shifted to the left."""
 
-_MASK = (1 << FIELD_BITS) - 1
+FIELD_MASK = (1 << FIELD_BITS) - 1
 
 
 def pack(*values_ps: int) -> int:
@@ -32,7 +40,7 @@ def pack(*values_ps: int) -> int:
 
 def unpack(parts: int) -> tuple[int, ...]:
     """The parts in their order, in picoseconds."""
-    return tuple(parts >> place * FIELD_BITS & _MASK for place in range(len(PARTS)))
+    return tuple(parts >> place * FIELD_BITS & FIELD_MASK for place in range(len(PARTS)))
 
 
 def weight(part: int, idle_part: int) -> int:

@@ -13,6 +13,8 @@ LOUD = frozenset(("headroom-one-byte-short", "pause-storm")) | INCOMPLETE
 LITTLE = {
     "all-to-all": ("size=16KiB",),
     "credit-starvation": ("size=64KiB",),
+    "doorbell": ("count=20",),
+    "pcie-bound": ("size=64KiB", "count=2"),
     "dcqcn": ("size=64KiB", "count=1"),
     "incast": ("size=32KiB",),
     "pfc-before": ("size=128KiB",),

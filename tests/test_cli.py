@@ -74,9 +74,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["rnu"],
             "emu: unknown command 'rnu'; did you mean 'run'?"
-            " known: run, latency, congestion, topo, decode, replay, list",
+            " known: run, latency, congestion, doorbell, topo, decode, replay, list",
         ),
-        (["doorbell"], "emu: not yet: 'doorbell'"),
+        (["compare"], "emu: not yet: 'compare'"),
         (["--fast"], "emu: unknown option '--fast'"),
         (["run"], "emu run: which scenario?"),
         (["run", "hello", "--wire", "string"], "emu run: argument --wire: invalid choice: 'string'"),

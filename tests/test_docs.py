@@ -86,18 +86,20 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_every_key_of_a_scenario_is_documented() -> None:
     found = set(schema_keys(json_schema()))
-    assert {"hop_latency", "hosts_per_leaf", "until", "retry_cnt"} <= found
-    assert sorted(found - words(page("scenarios.md"))) == []
+    assert {"hop_latency", "hosts_per_leaf", "until", "retry_cnt", "num_rc_per_pe"} <= found
+    assert sorted(found - words(page("scenarios.md") + page("host-path.md"))) == []
 
 
 def test_every_value_of_the_profiles_is_documented_as_it_is() -> None:
     profiles = {name: load_profile(name).provenance() for name in profile_names()}
     rows = dict[str, list[str]]()
-    for section in ("fabric.", "host.nic."):
-        table = page("scenarios.md").split(f"| `{section}` | what | `native` | `roce` | `ndr` |\n")[1].split("\n\n")[0]
-        for line in table.splitlines()[1:]:
-            key, _, *cells = (cell.strip() for cell in line.strip("|").split(" | "))
-            rows[section + key.strip("` ")] = cells
+    for text in (page("scenarios.md"), page("host-path.md")):
+        tables = re.findall(r"^\| `([\w.]+\.)` \| what \| `native` \| `roce` \| `ndr` \|\n(.*?)\n\n", text, re.M | re.S)
+        assert len(tables) > 1
+        for section, table in tables:
+            for line in table.splitlines()[1:]:
+                key, _, *cells = (cell.strip() for cell in line.strip("|").split(" | "))
+                rows[section + key.strip("` ")] = cells
     for column, name in enumerate(("native", "roce", "ndr")):
         expected = {path: f"{origin.value} {origin.kind}" for path, origin in profiles[name].items()}
         assert {path: cells[column] for path, cells in rows.items()} == expected, name

@@ -17,9 +17,9 @@ from emu.devices.transmit import Transmit
 from emu.engine import Engine
 from emu.errors import ScenarioError
 from emu.frame import Envelope, Frame, Message
-from emu.parts import HOST, NIC
+from emu.parts import HOST, NIC, STALL
 from emu.taps import Taps
-from emu.transport.answer import AnyAnswer, Early
+from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryTable
 from emu.transport.requester import SendWqe
 from emu.transport.wc import WcStatus
@@ -96,19 +96,16 @@ class Nic(QueuePairs):
         state.requester.post(wqe)
         self._transmit.offer(state)
 
-    def resume(self, state: QueuePairState) -> int:
-        """More bytes of a work request are here; for how long, in picoseconds, the port was idle for want of them."""
+    def resume(self, state: QueuePairState, message: Message) -> None:
+        """More bytes of a message are here; if the wire was idle for want of them, that is not the NIC's time."""
         state.requester.look_again()
         if state.requester.is_starved:
-            return 0
+            return
         idle_ps = self._transmit.starved_ps(state)
+        if idle_ps and message.steps is not None:
+            message.hops[0].parts += (idle_ps << HOST) - (idle_ps << NIC)  # which its next frame's start adds
+            message.steps[STALL] += idle_ps
         self._transmit.offer(state)
-        return idle_ps
-
-    def refuse(self, state: QueuePairState, wqe: SendWqe, status: WcStatus) -> None:
-        """The NIC itself finds a work request wrong: all before it are finished, those behind it are flushed."""
-        self._finish(state, [(wqe, status)])
-        self.break_off(state)
 
     def owe(self, state: QueuePairState, answer: AnyAnswer, fetched_ps: int = 0) -> None:
         """The answer may leave; what it brings took `fetched_ps` to come out of memory."""
@@ -175,7 +172,7 @@ class Nic(QueuePairs):
             if answers:
                 engine.at(engine.now_ps + timing.ack_turnaround_ps, self._notify, headers)
         if host is not None:
-            host.land(responder.landed_addr, frame, ends=responder.message_done)
+            host.land(responder.landed, frame, ends=responder.message_done)
         elif responder.message_done and frame.message is not None:
             self._arrived(frame.message, frame)
         if responder.completions:
@@ -189,7 +186,7 @@ class Nic(QueuePairs):
         wqe = state.requester.fetched
         ends = wqe is not None and wqe.message is frame.message
         if self.host is not None and state.memory is not None:
-            self.host.land(state.requester.landed_addr, frame, ends=ends)
+            self.host.land(state.requester.landed, frame, ends=ends)
         elif ends and wqe is not None:
             self._arrived(wqe.message, frame)
         self._take_answer(state, done)
@@ -231,8 +228,8 @@ class Nic(QueuePairs):
         state, answer = owed
         if state.is_mute:
             return
-        if self.host is not None and state.memory is not None and not isinstance(answer, (tuple, Early)):
-            self.host.fetch(state, answer)
+        if self.host is not None and state.memory is not None:
+            self.host.owe(state, answer)
         else:
             self.owe(state, answer)
 

@@ -10,7 +10,7 @@ from emu.devices.line import Called, FarEnd, Line
 from emu.devices.passage import Passage
 from emu.engine import Engine
 from emu.frame import Frame, Message
-from emu.parts import SERIALIZATION
+from emu.parts import FIELD_MASK, SERIALIZATION
 from emu.taps import Taps
 
 __all__ = ["Called", "FarEnd", "Port"]
@@ -89,8 +89,17 @@ class Port(Line):
         """The books for a message that may leave by that lane from now on, and whose age so far is `parts`."""
         passage = Passage()
         passage.port, passage.parts, passage.end_ps = self, parts, self._engine.now_ps
-        passage.waits = lane.waits_at(self._engine.now_ps, self.waits_now())
+        passage.waits = self.waits_of(lane)
         return passage
+
+    def waits_of(self, lane: Lane) -> int:
+        """What waiting there would have been so far, by cause."""
+        return lane.waits_at(self._engine.now_ps, self.waits_now())
+
+    def idle_ps(self, since_ps: int, waits: int, lane: Lane) -> int:
+        """For how long there has been no other cause to wait since then, when `waits_of` the lane was that."""
+        parts = (self._engine.now_ps - since_ps << self._idle_part) + self.waits_of(lane) - waits
+        return parts >> self._idle_part & FIELD_MASK
 
     def block(self, lane: Lane) -> None:
         """Flow control does not let the lane's first frame go."""

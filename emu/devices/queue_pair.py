@@ -15,7 +15,7 @@ from emu.transport.memory import MemoryTable
 from emu.transport.received import Received
 from emu.transport.requester import Completion
 from emu.transport.selective import SelectiveRequester, SelectiveResponder
-from emu.transport.work import SendWqe
+from emu.transport.work import Places, SendWqe
 
 RateMaker = Callable[[], RateControl]
 
@@ -23,14 +23,14 @@ RateMaker = Callable[[], RateControl]
 class SendSide(Protocol):
     """A requester of any transport. `finished`: what sending itself has finished; `fetched`: what has come back.
 
-    `landed_addr`: where the payload of the last response went; -1: nowhere.
+    `landed`: where the payload of the last response went.
     """
 
     deadline_ps: int
     failed: bool
     fetched: SendWqe | None
     is_starved: bool
-    landed_addr: int
+    landed: Places
 
     finished: list[Completion]
 
@@ -51,10 +51,11 @@ class ReceiveSide(Protocol):
 
     completions: list[Received]
     failed: bool
-    landed_addr: int
+    landed: Places
     message_done: bool
-    received_bytes: int
 
+    @property
+    def received_bytes(self) -> int: ...
     def on_request(self, frame: Frame) -> AnyAnswer | None: ...
     def flush(self) -> list[Received]: ...
 
@@ -119,7 +120,7 @@ class QueuePairState:
         self.rate: RateControl | None = None  # None: it sends at line rate
         self.memory: MemoryTable | None = None  # its protection domain's; None: no program posts to it
         self.mtu_bytes = 0
-        self.starved_ps = (-1, 0)  # since when the wire has waited for its bytes, and what that had carried by then
+        self.starved_ps = (-1, 0)  # since when its bytes are waited for, and what its lane's waits had been by then
         self.pacer: Timer | None = None  # runs while its rate keeps it from sending
 
     def next_request(self) -> Frame | None:

@@ -50,6 +50,8 @@ class QueuePairs:
         state.requester.flush()
         state.responder.flush()
         self._transmit.forget(state)
+        if self.host is not None and state.memory is not None:
+            self.host.detach(state)
 
     def break_off(self, state: QueuePairState) -> None:
         """The queue pair goes to the error state, and answers nothing more."""

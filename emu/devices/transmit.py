@@ -126,11 +126,11 @@ class Transmit:
 
     def starved_ps(self, state: QueuePairState) -> int:
         """For how long the wire was idle since the queue pair had nothing for it but bytes still on their way."""
-        since_ps, carried_ps = state.starved_ps
+        since_ps, waits = state.starved_ps
         if since_ps < 0:
             return 0
         state.starved_ps = (-1, 0)
-        return self._engine.now_ps - since_ps - (self.port.elapsed_ps() - carried_ps)
+        return self.port.idle_ps(since_ps, waits, self.lanes[state.envelope.lane])
 
     def rate_changed(self, state: QueuePairState) -> None:
         """A notification was taken: who waits for its pacing waits for another time."""
@@ -230,7 +230,7 @@ class Transmit:
             if not requester.can_send():
                 ready.popleft().queued = False
                 if requester.is_starved:
-                    state.starved_ps = (now_ps, self.port.elapsed_ps())
+                    state.starved_ps = (now_ps, self.port.waits_of(lane))
                 continue
             if state.rate is not None and state.rate.next_start_ps(now_ps) > now_ps:
                 ready.popleft()
@@ -243,7 +243,7 @@ class Transmit:
             else:  # as after a message's last frame: the wire need not ask again
                 ready.popleft().queued = False
                 if requester.is_starved:
-                    state.starved_ps = (now_ps, self.port.elapsed_ps())
+                    state.starved_ps = (now_ps, self.port.waits_of(lane))
             if state.armed_ps != requester.deadline_ps:
                 self._arm(state)
             return frame

@@ -11,8 +11,8 @@ from emu.errors import ScenarioError
 from emu.fabric import Fabric
 from emu.frame import Message
 from emu.host.limits import Limits
-from emu.host.queue import STEPS
 from emu.host.trace import Step, Trace
+from emu.parts import HOST_PLACE, STEPS, TURN, unpack
 from emu.report.text import shortfall
 from emu.run import Options, run
 from emu.scenario.check import Place, one_line
@@ -24,6 +24,9 @@ from emu.scenario.provenance import Provenance
 from emu.units import NS, SECOND, format_size
 
 PAIR = ["h0", "h1"]  # under one leaf
+MESSAGES, FEWEST_MESSAGES, ENOUGH_BYTES = 6000, 32, 64 << 20
+NIC_PLACE = 0  # of a message's parts
+SEND_QUEUES = "send queues"
 LEGS_MESSAGES = 2  # the first finds no queue pair's context in the NIC, the second is shown
 REFUSED_SETTINGS = {
     "fabric.profile": "use --profile",
@@ -46,7 +49,7 @@ class Plan:
     sizes_bytes: Sequence[int] = (8,)
     warps: Sequence[int] = (1, 128)
     qps: int | None = None  # None: num_rc_per_pe
-    messages: int = 6000
+    messages: int | None = None  # for each rate; None: what `_messages` says
     settings: Sequence[str] = ()
     seed: int | None = None
 
@@ -80,11 +83,9 @@ class Doorbells:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """`rows`, whether they are whole, and the host's inputs."""
+        """`rows`, whether they are whole, and what they rest on."""
         inputs = {
-            path: {"value": each.value, "kind": each.kind, "source": each.source}
-            for path, each in self.inputs.items()
-            if path.startswith("host.")
+            path: {"value": each.value, "kind": each.kind, "source": each.source} for path, each in self.inputs.items()
         }
         complete = not self.interrupted and not self.missing
         return {"rows": self.rows, "complete": complete, "missing": self.missing, "inputs": inputs}
@@ -95,10 +96,10 @@ def cases_of(plan: Plan) -> list[Case]:
     _check(plan)
     return [
         _case(plan, path, direct, size_bytes, warps)
-        for path in plan.paths
+        for path in dict.fromkeys(plan.paths)
         for direct in plan.gpu_direct
-        for size_bytes in plan.sizes_bytes
-        for warps in plan.warps
+        for size_bytes in dict.fromkeys(plan.sizes_bytes)
+        for warps in dict.fromkeys(plan.warps)
     ]
 
 
@@ -124,13 +125,13 @@ def measure(
 
 
 def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | None:
-    life, parts = _legs(case, options, found)
+    life = _legs(case, options, found)
     rate = _rate(case, options, found)
     if life is None or rate is None:
         return None
     (message, steps), (times, wire_ps) = life, rate
-    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps)
-    binding, bound = limits.binding()
+    limits = _limits(case, message, wire_ps)
+    binding = min(limits, key=lambda name: limits[name])
     return {
         "path": case.path,
         "gpu_direct": case.gpu_direct,
@@ -139,12 +140,12 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
         "qps": case.qps,
         "link_bps": case.rate.fabric.rate_bps,
         "messages_per_s": _per_second(times),
-        "limit_per_s": float(bound),
+        "limit_per_s": float(limits[binding]),
         "bound_by": binding,
-        "limits_per_s": {name: float(term) for name, term in limits.terms().items()},
+        "limits_per_s": {name: float(term) for name, term in limits.items()},
         "latency_ns": (message.delivered_ps - message.posted_ps) / NS,
         "completion_latency_ns": (message.completed_ps - message.posted_ps) / NS,
-        "breakdown_ns": parts,
+        **_breakdown(message),
         "steps": [
             {"who": step.who, "what": step.what, "where": step.where, "at_ns": (step.at_ps - message.posted_ps) / NS}
             for step in steps
@@ -152,7 +153,28 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     }
 
 
-def _legs(case: Case, options: Options, found: Doorbells) -> tuple[tuple[Message, list[Step]] | None, dict[str, float]]:
+def _limits(case: Case, message: Message, wire_ps: Fraction) -> dict[str, Fraction]:
+    """Each bound of the rate. A full send queue is one, too: what it holds, in the time that a message takes alone."""
+    queues = case.rate.host.queues
+    assert queues is not None
+    limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps).terms()
+    alone_ps = message.completed_ps - message.posted_ps
+    return {**limits, SEND_QUEUES: Fraction(case.qps * queues.qp_depth * SECOND, alone_ps)}
+
+
+def _breakdown(message: Message) -> dict[str, Any]:
+    """What its latency is made of: the host's steps, the NICs and the network."""
+    parts_ps = unpack(message.parts)
+    nic_ps, host_ps = parts_ps[NIC_PLACE], parts_ps[HOST_PLACE]
+    steps = list(zip(STEPS, message.steps or (), strict=False))[:TURN]
+    return {
+        "breakdown_ns": {name: value_ps / NS for name, value_ps in steps},
+        "nic_ns": nic_ps / NS,
+        "network_ns": (sum(parts_ps) - nic_ps - host_ps) / NS,
+    }
+
+
+def _legs(case: Case, options: Options, found: Doorbells) -> tuple[Message, list[Step]] | None:
     """The second of two messages, one after the other, and all that was done for it."""
     traces: list[Trace] = []
     messages: list[Message] = []
@@ -165,16 +187,19 @@ def _legs(case: Case, options: Options, found: Doorbells) -> tuple[tuple[Message
 
     result = run(case.legs, replace(options, before_run=watch, on_message=messages.append))
     if _is_short(case, result, found) or len(messages) != LEGS_MESSAGES:
-        return None, {}
+        return None
     message = messages[-1]
-    steps = traces[0].between(message.posted_ps, max(message.completed_ps, message.delivered_ps))
+    steps = [
+        step
+        for step in traces[0].between(message.posted_ps, max(message.completed_ps, message.delivered_ps))
+        if step.at_ps > message.first_bit_ps or not step.who.startswith(f"{PAIR[1]}.")  # else the first one's
+    ]
     steps += [
         Step(message.last_bit_ps, "h1.nic", "has the last bit", ""),
         Step(message.delivered_ps, "h1.gpu", "has the data in memory", ""),
         Step(message.completed_ps, "h0.cpu" if case.path == "cpu_sync" else "h0.gpu", "knows that it is done", ""),
     ]
-    parts = {name: value_ps / NS for name, value_ps in zip(STEPS, message.steps or (), strict=False)}
-    return (message, sorted(steps, key=lambda step: step.at_ps)), parts
+    return message, sorted(steps, key=lambda step: step.at_ps)
 
 
 def _rate(case: Case, options: Options, found: Doorbells) -> tuple[list[int], Fraction] | None:
@@ -224,9 +249,14 @@ def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int) 
     queues = legs.host.queues
     assert queues is not None
     qps = plan.qps or queues.num_rc_per_pe
-    count = max(1, plan.messages // qps)
+    count = max(1, (plan.messages or _messages(size_bytes)) // qps)
     rate = _scenario(plan, path, gpu_direct, size_bytes, warps, count=count, qps=qps, depth=queues.qp_depth)
     return Case(path, gpu_direct, size_bytes, warps, qps, legs, rate)
+
+
+def _messages(size_bytes: int) -> int:
+    """Enough for a steady rate, in some seconds."""
+    return min(MESSAGES, max(FEWEST_MESSAGES, ENOUGH_BYTES // max(size_bytes, 1)))
 
 
 def _scenario(
@@ -252,6 +282,6 @@ def _scenario(
         ("host", "path"): f"--path {path}",
         ("traffic", 0): f"--sizes {format_size(size_bytes)}",
         ("traffic", 0, "qps"): f"--qps {qps}",
-        ("traffic", 0, "count"): f"--messages {plan.messages}",
+        ("traffic", 0, "count"): f"--messages {plan.messages or _messages(size_bytes)}",
     }
     return build(given, plan.settings, plan.seed, options)

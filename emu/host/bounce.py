@@ -46,5 +46,5 @@ class Bounces:
             buffer = bytearray(max(region.length, 1))
             start = self._space.reserve(len(buffer), 4096)
             self._space.map(start, buffer)
-            bounce = self._by_region[region] = memory.adopt(buffer, start, region.access)
+            bounce = self._by_region[region] = memory.adopt(buffer, start, region)
         return bounce

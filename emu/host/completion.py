@@ -25,13 +25,12 @@ SYNDROMES = {
 STATUSES = {syndrome: status for status, syndrome in SYNDROMES.items()}
 
 
-def cqe_of(job: Job, status: WcStatus) -> bytes:
-    """The 64 bytes that tell of a work request: a collapsed CQ's, so its owner bit stays 0."""
+def cqe_of(job: Job, status: WcStatus, owner: int) -> bytes:
+    """The 64 bytes that tell of a work request."""
+    index, qp_num = job.index & 0xFFFF, job.queue.qp_num
     if status:
-        cqe = Cqe(CqeOpcode.REQUESTER_ERROR, job.index & 0xFFFF, job.queue.qp_num, syndrome=SYNDROMES[status])
-    else:
-        cqe = Cqe(CqeOpcode.REQUESTER, job.index & 0xFFFF, job.queue.qp_num, byte_count=job.wqe.size_bytes)
-    return encode(cqe)
+        return encode(Cqe(CqeOpcode.REQUESTER_ERROR, index, qp_num, owner, syndrome=SYNDROMES[status]))
+    return encode(Cqe(CqeOpcode.REQUESTER, index, qp_num, owner, byte_count=job.wqe.size_bytes))
 
 
 def cqe_of_receive(received: Received, qp_num: int) -> bytes:

@@ -64,6 +64,8 @@ class Thread:
     def _next(self, _: object = None) -> None:
         """The next request of this pass, the next pass, or nothing: those whose queue is full wait for it, in order."""
         waiting = self._waiting
+        while waiting and waiting[0].queue.is_gone:
+            self._taken()
         if not waiting or waiting[0].queue.is_blocked:
             self._is_busy = False
             return
@@ -75,11 +77,14 @@ class Thread:
             job.queue.is_blocked = True
             self._is_busy = False
             return
-        waiting.popleft()
+        self._taken()
         self._left -= 1
+        self._engine.at(self._engine.now_ps + self._request_ps, self._post, job)
+
+    def _taken(self) -> None:
+        self._waiting.popleft()
         if self.on_take is not None:
             self.on_take()
-        self._engine.at(self._engine.now_ps + self._request_ps, self._post, job)
 
     def _post(self, job: Job) -> None:
         block = self._writer.write(job)

@@ -5,9 +5,8 @@ What it acts on are the bytes that came: a WQE written wrong gets the error CQE 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from functools import partial
-from heapq import heappop, heappush
 
 from emu.devices.nic import Nic
 from emu.engine import Engine
@@ -15,8 +14,10 @@ from emu.errors import WireError
 from emu.frame import Buffer
 from emu.host.completion import cqe_of
 from emu.host.dma import DmaEngine
+from emu.host.gather import Gather
 from emu.host.places import CONTEXT_BYTES
-from emu.host.queue import STEPS, HostQueue, Job
+from emu.host.queue import HostQueue, Job
+from emu.host.turns import Turns
 from emu.host.wqe import rewrite
 from emu.mlx5 import doorbell
 from emu.mlx5.ring import expand
@@ -28,11 +29,8 @@ from emu.pcie.tlp import Tlp, TlpKind
 from emu.scenario.host import Nic as NicModel
 from emu.transport.wc import WcStatus
 from emu.transport.work import SendWqe
-from emu.units import SECOND
 
 CPLD = TlpKind.CPLD
-GATHER_AHEAD_BYTES = 4 << 20  # assumed: several times what is under way at once, so that it never binds
-STALL = STEPS.index("stall")
 
 
 class FrontEnd:
@@ -42,14 +40,9 @@ class FrontEnd:
         "_contexts",
         "_context_cache",
         "_engine",
-        "_free_ps",
-        "_held_bytes",
+        "_gather",
         "_nic",
-        "_period_ps",
-        "_qp_period_ps",
-        "_to_gather",
         "_turns",
-        "_wake_ps",
         "bad_doorbells",
         "context_misses",
         "dma",
@@ -60,15 +53,10 @@ class FrontEnd:
         assert model.message_rate and model.qp_message_rate and model.context_cache  # the profile gives them
         self._engine = engine
         self._nic = nic
-        self._period_ps = -(-SECOND // model.message_rate)
-        self._qp_period_ps = -(-SECOND // model.qp_message_rate)
-        self._free_ps = 0  # when the next WQE can be taken up
+        self._turns = Turns(engine, model.message_rate, model.qp_message_rate, self._transmit)
         self._contexts: OrderedDict[int, None] = OrderedDict()  # queue pairs, the one used last at the end
         self._context_cache = model.context_cache
-        self._turns: list[tuple[int, int, HostQueue]] = []  # a heap: when queue pairs may send
-        self._wake_ps = -1  # when the NIC looks at it next; -1: not yet known
-        self._to_gather: deque[Job] = deque()
-        self._held_bytes = 0  # of payload that was read, or is being read, and not completed
+        self._gather = Gather(dma, self._gathered)
         self.context_misses = 0
         self.bad_doorbells = 0  # of no queue pair of ours, or beyond its queue
         self.dma = dma
@@ -79,6 +67,8 @@ class FrontEnd:
         if tlp.kind is CPLD:
             self.dma.complete(tlp)
             return
+        if isinstance(tlp.note, HostQueue) and tlp.note.is_gone:
+            return  # the driver resets a queue pair behind its last doorbell
         try:
             rung = doorbell.decode(tlp.payload)
         except WireError:
@@ -118,7 +108,7 @@ class FrontEnd:
         self.dma.read(queue.context_addr, CONTEXT_BYTES, context, partial(self._go_on, queue, start, block))
 
     def _go_on(self, queue: HostQueue, start: int, block: Buffer | None, here: int) -> None:
-        if here < CONTEXT_BYTES:
+        if here < CONTEXT_BYTES or queue.is_gone:
             return
         queue.awaits_context = False
         if block is not None and start == queue.next_index and not queue.raw:
@@ -138,6 +128,8 @@ class FrontEnd:
             start += count
 
     def _fetched(self, queue: HostQueue, span: _Span, here: int) -> None:
+        if queue.is_gone:
+            return
         queue.raw += span.buffer[span.taken : here]
         span.taken = here
         self._decode(queue)
@@ -148,6 +140,7 @@ class FrontEnd:
             job = queue.jobs[queue.place(queue.next_index)]
             if job is None or job.index != queue.next_index:
                 raw.clear()  # a doorbell told of what nobody wrote
+                queue.announced = queue.next_index
                 self._nic.break_off(queue.state)
                 return
             length = job.blocks * WQEBB_BYTES
@@ -171,90 +164,42 @@ class FrontEnd:
             if wqe.index != job.index & 0xFFFF or wqe.qp_num != queue.qp_num:
                 job.status = WcStatus.LOC_QP_OP_ERR
             else:
-                job.status = rewrite(job.wqe, wqe, queue.state.memory)
+                job.status = rewrite(job.wqe, wqe, queue.state)
+                job.wants_cqe = wqe.signaled
         if job.status or not wqe.data or job.wqe.segments is None:
             job.data = b"" if job.status else wqe.inline or b""
             job.gathered_bytes = len(job.data)
             self._ready(job)
             return
-        job.pieces = wqe.data
-        self._to_gather.append(job)
-        self._gather()
+        self._gather.add(job, wqe.data)
 
-    def _gather(self) -> None:
-        """Read payload, in the order of the WQEs, but not much more of it than is under way."""
-        while self._to_gather:
-            job = self._to_gather[0]
-            length = sum([piece[0] for piece in job.pieces])
-            if self._held_bytes and self._held_bytes + length > GATHER_AHEAD_BYTES:
-                return
-            self._to_gather.popleft()
-            self._held_bytes += length
-            job.data = bytearray(length)
-            view, offset = memoryview(job.data), 0
-            for byte_count, _, address in job.pieces:
-                self.dma.read(address, byte_count, view[offset:], partial(self._gathered, job, offset))
-                offset += byte_count
-
-    def _gathered(self, job: Job, offset: int, here: int) -> None:
-        job.gathered_bytes = gathered = offset + here
-        wqe = job.wqe
-        if job.is_ready:
+    def _gathered(self, job: Job) -> None:
+        """More of a message's payload is here."""
+        gathered, wqe = job.gathered_bytes, job.wqe
+        if job.queue.is_gone:
+            self._release(job)
+        elif job.is_ready:
             wqe.available = gathered if gathered < len(job.data) else -1
             if wqe.message.steps is not None:
-                self._starve(job, self._nic.resume(job.queue.state))
+                self._nic.resume(job.queue.state, wqe.message)
         elif gathered == len(job.data) or (gathered >= job.queue.state.mtu_bytes and job.queue.state.transport == RC):
             if gathered < len(job.data):
                 wqe.available, wqe.special = gathered, True
             self._ready(job)
 
-    def _starve(self, job: Job, idle_ps: int) -> None:
-        """The wire was idle for want of the message's bytes: that is no NIC's time, but the host's."""
-        if idle_ps and job.wqe.message.steps is not None:
-            job.wqe.message.steps[STALL] += idle_ps
-
     def _ready(self, job: Job) -> None:
         job.is_ready = True
         job.ready_ps = self._engine.now_ps
         job.start_ps = self._engine.now_ps + self._nic.timing.post_ps
-        if not job.queue.awaits_turn:
-            self._await_turn(job.queue)
-
-    def _await_turn(self, queue: HostQueue) -> None:
-        """The next of the queue pair comes out of the transmit pipeline, or waits at its end for what its rate is."""
-        line = queue.line
-        if line and line[0].is_ready:
-            queue.awaits_turn = True
-            heappush(self._turns, (max(line[0].start_ps, queue.free_ps), self._engine.tick(), queue))
-            self._wake()
-
-    def _wake(self) -> None:
-        """Come back when the first of those that wait may send, and the NIC too."""
-        when_ps = max(self._turns[0][0], self._free_ps)
-        if self._wake_ps < 0 or when_ps < self._wake_ps:
-            self._wake_ps = when_ps
-            self._engine.at(when_ps, self._turn, when_ps)
-
-    def _turn(self, when_ps: int) -> None:
-        if when_ps != self._wake_ps:
-            return  # an earlier one took over
-        self._wake_ps = -1
-        queue = heappop(self._turns)[2]
-        self._free_ps = when_ps + self._period_ps
-        queue.free_ps = when_ps + self._qp_period_ps
-        queue.awaits_turn = False
-        self._transmit(queue.line.popleft())
-        if not queue.awaits_turn:
-            self._await_turn(queue)
-        if self._turns:
-            self._wake()
+        self._turns.look(job.queue)
 
     def _transmit(self, job: Job) -> None:
         queue, wqe = job.queue, job.wqe
         state = queue.state
         queue.in_transport.append(job)
         wqe.payload = job.data
-        if job.status and not state.is_broken:
+        if job.status or queue.is_refused:
+            queue.is_refused = True  # and so what is behind it may not begin
             self._fail_in_turn(queue)
             return
         message = wqe.message
@@ -270,14 +215,38 @@ class FrontEnd:
             0,
             0,
             0,
+            0,
+            nic_ps - self._nic.timing.post_ps,
         ]
         self._nic.start(state, wqe, ((total_ps - nic_ps) << HOST) + (nic_ps << NIC))
 
     def _fail_in_turn(self, queue: HostQueue) -> None:
         """What the NIC found wrong itself is said once all before it is finished; then the queue pair is in error."""
-        if queue.in_transport and queue.in_transport[0].status and not queue.state.is_broken:
-            job = queue.in_transport[0]
-            self._nic.refuse(queue.state, job.wqe, job.status)
+        waiting, state = queue.in_transport, queue.state
+        failed = state.is_broken or state.requester.failed
+        if not queue.is_refused or not waiting or not (failed or waiting[0].status):
+            return
+        first = waiting.popleft()
+        self._complete(first, WcStatus.WR_FLUSH_ERR if failed else first.status)
+        while waiting:
+            self._complete(waiting.popleft(), WcStatus.WR_FLUSH_ERR)
+        if not failed:
+            self._nic.break_off(state)
+
+    def forget(self, queue: HostQueue) -> None:
+        """The queue pair is reset: nothing comes of its work requests any more."""
+        queue.is_gone = True
+        if self.queues.get(queue.qp_num) is queue:
+            del self.queues[queue.qp_num]
+        for job in (*queue.in_transport, *queue.line):
+            self._release(job)
+        queue.in_transport.clear()
+        queue.line.clear()
+
+    def _release(self, job: Job) -> None:
+        """Of a queue pair that is gone: nobody needs its payload, once it is here."""
+        if job.pieces and job.gathered_bytes == len(job.data):
+            self._gather.release(job)
 
     def finish(self, queue: HostQueue, wqe: SendWqe, status: WcStatus) -> None:
         """The transport is done with a work request: write its CQE, if it wants one or failed."""
@@ -290,14 +259,10 @@ class FrontEnd:
         self._fail_in_turn(queue)
 
     def _complete(self, job: Job, status: WcStatus) -> None:
-        if job.pieces:
-            self._held_bytes -= len(job.data)
-            job.data = job.wqe.payload = b""
-            if self._to_gather:
-                self._gather()
-        if job.wqe.signaled or status:
-            job.queue.cqes += 1
-            self.dma.write(job.queue.cq_addr, cqe_of(job, status))
+        self._gather.release(job)
+        if job.wants_cqe or status:
+            address, owner = job.queue.next_cqe()
+            self.dma.write(address, cqe_of(job, status, owner), job.queue.cqe_note)
 
 
 class _Span:

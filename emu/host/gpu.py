@@ -55,6 +55,9 @@ class Warps:
         while self._idle and listed:
             queue = listed.popleft()
             queue.is_listed = False
+            if queue.is_gone:
+                queue.pending.clear()
+                continue
             job = queue.pending[0]
             if not self._writer.reserve(job):
                 queue.is_blocked = True

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from emu.devices.nic import Nic
 from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine
 from emu.frame import Frame
+from emu.host.answers import Answers
 from emu.host.bounce import Bounces
 from emu.host.completion import cqe_of_receive, status_of
 from emu.host.cpu import Ringer, Thread
@@ -20,6 +21,7 @@ from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
 from emu.host.tree import Tree
+from emu.host.wqe import is_inline
 from emu.host.writer import WqeWriter
 from emu.mlx5.cqe import CQE_BYTES
 from emu.mlx5.doorbell import DOORBELL_BYTES, RECORD_BYTES, UAR_BYTES
@@ -27,14 +29,23 @@ from emu.mlx5.segments import WQEBB_BYTES
 from emu.pcie.tlp import Tlp
 from emu.scenario.host import Host as HostModel
 from emu.taps import Taps
-from emu.transport.answer import AtomicAnswer, ReadAnswer
+from emu.transport.answer import AnyAnswer
 from emu.transport.memory import MemoryRegion
 from emu.transport.received import Received
 from emu.transport.requester import Completion
 from emu.transport.wc import WcStatus
-from emu.transport.work import SendWqe
+from emu.transport.work import Places, SendWqe
 
 WORD_BYTES = 8
+
+
+class CqeNote:
+    """The note of a queue pair's CQEs."""
+
+    __slots__ = ("arrived",)
+
+    def __init__(self, arrived: Callable[[Tlp], object]) -> None:
+        self.arrived = arrived
 
 
 class Host:
@@ -44,21 +55,23 @@ class Host:
         gpu, cpu, queues = model.gpu, model.cpu, model.queues
         assert gpu is not None and cpu is not None and queues is not None
         self.engine, self._nic, self.taps, self.model = engine, nic, taps, model
-        self._gpu, self._cpu, self._depth = gpu, cpu, queues.qp_depth
+        self._gpu, self._cpu, self._depth, self._inline_bytes = gpu, cpu, queues.qp_depth, queues.inline_bytes
         self.tree = tree = Tree(engine, nic.name, model, taps, lambda tlp: self.front_end.receive(tlp))
         self.front_end = FrontEnd(engine, nic, tree.nic, model.nic)
         self._on_gpu = model.path == "ibgda"
+        self._collapsed = self._on_gpu and queues.collapsed_cq
         queues_on_gpu = self._on_gpu and queues.nic_buf_memtype == "gpumem"
         self.queue_memory = tree.gpu_memory if queues_on_gpu else tree.host_memory
         self._bounces = None if model.gpu_direct else Bounces(tree.host_memory.space)
         self._places = LandingPlace(engine, nic, tree, self._bounces, gpu.copy_ps)
+        self._answers = Answers(engine, nic, tree.nic, self._bounces)
         self._queues: dict[QueuePairState, HostQueue] = {}
         self._numbers: dict[QueuePairState, int] = {}
         self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
         nic.memory.watch(self._registered)
-        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps)
-        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps)
+        gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps, signals=True)
         synchronises = model.path == "cpu_sync"
+        cpu_writer = WqeWriter(tree.cpu, tree.host_memory, queues.inline_bytes, taps, signals=not synchronises)
         request_ps = cpu.synchronize_ps + cpu.post_ps if synchronises else cpu.request_ps
         cores = 1 if synchronises else cpu.cores
         self._threads = [Thread(engine, cpu, cpu_writer, request_ps, looks=not synchronises) for _ in range(cores)]
@@ -71,7 +84,7 @@ class Host:
             self._warps = Warps(engine, gpu, gpu_writer, queues.num_requests_in_batch, tell)
         elif not synchronises:
             ring = tree.host_memory.space.allocate(RING_BYTES, 4096)
-            self._requests = Requests(engine, tree.gpu, gpu, ring, self._ask)
+            self._requests = Requests(engine, tree.gpu, gpu, ring, self._hand_over)
             for thread in self._threads:
                 thread.on_take = self._requests.taken
 
@@ -79,60 +92,61 @@ class Host:
         """Its send queue is made when it first posts."""
         self._numbers[state] = qp_num
 
+    def detach(self, state: QueuePairState) -> None:
+        """It is reset: nothing comes of what it posted, and nothing is told."""
+        self._numbers.pop(state, None)
+        queue = self._queues.pop(state, None)
+        if queue is not None:
+            self.front_end.forget(queue)
+            self.queue_memory.unwatch(queue.cq_addr)
+            for memory in (self.tree.host_memory, self.tree.gpu_memory):
+                memory.unwatch(queue.word_addr)
+            if queue.is_blocked:
+                self._poster_of(queue).retired(queue)  # who waits for room in it need not any more
+        if state in self._receives:
+            self.queue_memory.unwatch(self._receives.pop(state)[0])
+
     def post(self, state: QueuePairState, wqe: SendWqe) -> None:
         """The program posts: copy what may not be read where it lies, then ask."""
         queue = self._queues.get(state)
         if queue is None:
             queue = self._queues[state] = self._make_queue(state)
         job = Job(queue, wqe)
-        if self._bounces is not None and wqe.segments is not None and wqe.size_bytes and not wqe.is_inline:
-            self.engine.at(self.engine.now_ps + self._gpu.copy_ps, self._copy, job)
-        else:
+        if self._bounces is None:
+            self._ask(job)
+            return
+        queue.copying.append(job)
+        if wqe.segments is None or not wqe.size_bytes or is_inline(wqe, self._inline_bytes if self._on_gpu else 0):
             self._copied(job)
+        else:
+            self.engine.at(self.engine.now_ps + self._gpu.copy_ps, self._copy, job)
 
-    def land(self, address: int, frame: Frame, *, ends: bool) -> None:
+    def land(self, places: Places, frame: Frame, *, ends: bool) -> None:
         """Bytes from the network go to memory."""
-        self._places.land(address, frame, ends=ends)
+        self._places.land(places, frame, ends=ends)
 
     def finished(self, state: QueuePairState, done: Sequence[Completion]) -> None:
         """CQEs are owed."""
-        queue = self._queues[state]
-        for wqe, status in done:
-            self.front_end.finish(queue, wqe, status)
+        queue = self._queues.get(state)
+        if queue is not None:
+            for wqe, status in done:
+                self.front_end.finish(queue, wqe, status)
 
     def received(self, state: QueuePairState, receives: Sequence[Received]) -> None:
         """CQEs of receives, behind the bytes that they tell of."""
         if state not in self._receives:
             address = self.queue_memory.space.allocate(CQE_BYTES)
-            self._receives[state] = (address, deque())
-            self.queue_memory.watch(address, partial(self._receive_here, state))
+            waiting: deque[Received] = deque()
+            self._receives[state] = (address, waiting)
+            self.queue_memory.watch(address, partial(self._receive_here, state, waiting))
         address, waiting = self._receives[state]
         for each in receives:
             waiting.append(each)
             self.tree.nic.write(address, cqe_of_receive(each, self._numbers[state]))
 
-    def fetch(self, state: QueuePairState, answer: ReadAnswer | AtomicAnswer) -> None:
-        """Read memory for an answer; it is owed once what its first frame brings is here."""
-        length = answer.length if isinstance(answer, ReadAnswer) else WORD_BYTES
-        if not length or answer.addr < 0:
-            self._nic.owe(state, answer)
-            return
-        first = min(length, state.mtu_bytes)
-        owed, since_ps = False, self.engine.now_ps
-
-        def here(total: int) -> None:
-            nonlocal owed
-            if total >= first and not owed:
-                owed = True
-                self._nic.owe(state, answer, self.engine.now_ps - since_ps)
-                if isinstance(answer, AtomicAnswer):  # what it has become; the transport's machine has done it already
-                    region = self._nic.memory.at(answer.addr, WORD_BYTES)
-                    self.tree.nic.write(address, bytes(region.slice(answer.addr, WORD_BYTES)) if region else b"")
-
-        address = (
-            answer.addr if self._bounces is None else self._bounces.address_of(self._nic.memory, answer.addr, length)
-        )
-        self.tree.nic.read(address, length, bytearray(length), here)
+    def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
+        """The transport owes an answer: it leaves once what it brings has been read, and after those before it."""
+        self._answers.owe(state, answer)
 
     def describe(self, address: int, length: int) -> str:
         """What lies there, in a word or two."""
@@ -141,7 +155,9 @@ class Host:
         for queue in self._queues.values():
             if queue.sq_addr <= address < queue.sq_addr + self._depth * WQEBB_BYTES:
                 return "WQE"
-            names = {queue.cq_addr: "CQE", queue.context_addr: "queue pair's context", queue.word_addr: "word"}
+            if queue.cq_addr <= address < queue.cq_addr + queue.cq_entries * CQE_BYTES:
+                return "CQE"
+            names = {queue.context_addr: "queue pair's context", queue.word_addr: "word"}
             if address in names:
                 return names[address]
             if queue.dbr_addr <= address < queue.dbr_addr + RECORD_BYTES:
@@ -161,10 +177,10 @@ class Host:
         self.tree.gpu.write(queue.word_addr, up_to.to_bytes(WORD_BYTES, "little"))
 
     def _make_queue(self, state: QueuePairState) -> HostQueue:
-        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth)
+        queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth, collapsed=self._collapsed)
+        queue.cqe_note = CqeNote(partial(self._cqe_here, queue))
         queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
         self.front_end.queues[queue.qp_num] = queue
-        self.queue_memory.watch(queue.cq_addr, partial(self._cqe_here, queue))
         if self._ringer is not None:
             queue.word_addr = self.tree.host_memory.space.allocate(WORD_BYTES)
             self.tree.host_memory.watch(queue.word_addr, partial(self._ringer.told, queue))
@@ -176,25 +192,36 @@ class Host:
     def _copy(self, job: Job) -> None:
         """GPU memory to host memory, by the GPU's stores."""
         assert self._bounces is not None
-        wqe = job.wqe
-        job.places = self._bounces.places_of(job.queue.state.memory, wqe.places)
-        last = len(wqe.places) - 1
-        for number, ((source, length, _), (target, _, _)) in enumerate(zip(wqe.places, job.places, strict=True)):
+        places = [place for place in job.wqe.places if place[1]]
+        job.places = self._bounces.places_of(job.queue.state.memory, places)
+        last = len(places) - 1
+        for number, ((source, length, _), (target, _, _)) in enumerate(zip(places, job.places, strict=True)):
             data = self.tree.gpu_memory.space.read(source, length) or b""
             note = Copied(target + length, partial(self._copied, job)) if number == last else None
             self.tree.gpu.write(target, data, note)
 
     def _copied(self, job: Job) -> None:
+        """It goes on once all before it in its queue do."""
+        job.is_copied = True
+        copying = job.queue.copying
+        while copying and copying[0].is_copied:
+            self._ask(copying.popleft())
+
+    def _ask(self, job: Job) -> None:
         job.copied_ps = self.engine.now_ps
         if self._warps is not None:
             self._warps.post(job)
         elif self._requests is not None:
             self._requests.post(job)
         else:
-            self._ask(job)
+            self._hand_over(job)
 
-    def _ask(self, job: Job) -> None:
+    def _hand_over(self, job: Job) -> None:
+        """A CPU thread may see the request."""
         self._threads[job.queue.qp_num % len(self._threads)].ask(job)
+
+    def _poster_of(self, queue: HostQueue) -> Warps | Thread:
+        return self._warps or self._threads[queue.qp_num % len(self._threads)]
 
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
         """A CQE is in memory: whoever polls it sees it a little later."""
@@ -226,8 +253,7 @@ class Host:
             queue.ring.retire(job.index + job.blocks)
             done.append((job.wqe, status if job.index == index else WcStatus.SUCCESS))
         if queue.is_blocked:
-            poster = self._warps or self._threads[queue.qp_num % len(self._threads)]
-            poster.retired(queue)
+            self._poster_of(queue).retired(queue)
         if self._requests is None:
             self._complete(queue, done)
         else:  # the GPU spins on a word of its own memory
@@ -246,12 +272,13 @@ class Host:
         for completion in done:
             queue.state.complete(completion)
 
-    def _receive_here(self, state: QueuePairState, _: Tlp) -> None:
+    def _receive_here(self, state: QueuePairState, waiting: deque[Received], _: Tlp) -> None:
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, state)
+        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (state, waiting))
 
-    def _receive_seen(self, state: QueuePairState) -> None:
-        state.receive(self._receives[state][1].popleft())
+    def _receive_seen(self, seen: tuple[QueuePairState, deque[Received]]) -> None:
+        state, waiting = seen
+        state.receive(waiting.popleft())
 
 
 assert RING_BYTES % REQUEST_BYTES == 0

@@ -6,16 +6,14 @@ from collections.abc import Callable
 
 from emu.devices.nic import Nic
 from emu.engine import Engine
+from emu.errors import InvariantBroken
 from emu.frame import Buffer, Frame, Message
 from emu.host.bounce import Bounces
 from emu.host.dma import DmaEngine
-from emu.host.queue import STEPS
 from emu.host.tree import Tree
-from emu.opcodes import ATOMIC_ACKNOWLEDGE
-from emu.parts import HOST, NIC
+from emu.parts import COPY_OUT, HOST, HOST_PLACE, LAND, STALL, unpack
 from emu.pcie.tlp import Tlp
-
-LAND, COPY_OUT, STALL = STEPS.index("land"), STEPS.index("copy_out"), STEPS.index("stall")
+from emu.transport.work import Places
 
 
 class Landing:
@@ -54,38 +52,41 @@ class Copied:
 class LandingPlace:
     """One host's. Bytes of a message are visible once all of them lie in the GPU's memory."""
 
-    __slots__ = ("_bounces", "_copy_ps", "_cpu", "_engine", "_pieces", "_nic", "_nic_dma")
+    __slots__ = ("_bounces", "_copy_ps", "_cpu", "_engine", "_memory", "_nic", "_nic_dma", "_pieces")
 
     def __init__(self, engine: Engine, nic: Nic, tree: Tree, bounces: Bounces | None, copy_ps: int) -> None:
         self._engine = engine
         self._nic = nic
+        self._memory = tree.gpu_memory.space
         self._nic_dma: DmaEngine = tree.nic
         self._cpu: DmaEngine = tree.cpu
         self._bounces = bounces  # None: straight into the GPU's memory
         self._copy_ps = copy_ps
-        self._pieces: dict[Message, list[tuple[int, Buffer]]] = {}  # of messages that have begun: what to copy on
+        self._pieces: dict[Message, list[Places]] = {}  # of messages that have begun: what to copy on
 
-    def land(self, address: int, frame: Frame, *, ends: bool) -> None:
-        """The frame's payload for that address (-1: none of it); with `ends` its message is whole."""
-        message, payload = frame.message, frame.payload
-        if frame.opcode == ATOMIC_ACKNOWLEDGE and frame.extension:
-            payload = frame.extension[0].to_bytes(8, "little")
-        length = len(payload) if address >= 0 else 0
-        place, note = address, None
-        if self._bounces is not None and length:
-            place = self._bounces.address_of(self._nic.memory, address, length)
-            if message is not None:
-                self._pieces.setdefault(message, []).append((address, payload))
-        if ends and message is not None and message.last_bit_ps < 0:  # else a copy of an unreliable one
-            now_ps = self._engine.now_ps
+    def land(self, places: Places, frame: Frame, *, ends: bool) -> None:
+        """The frame's payload for those places; with `ends` its message is whole.
+
+        The transport's machine has put it there already. So what crosses the bus is what is there: it changes nothing,
+        not even where something newer has come meanwhile.
+        """
+        message, now_ps = frame.message, self._engine.now_ps
+        is_new = message is not None and message.last_bit_ps < 0  # else a copy of an unreliable one
+        if self._bounces is not None and message is not None and is_new and places:
+            self._pieces.setdefault(message, []).append(places)
+        ends = ends and is_new
+        if message is not None and ends:
             message.last_bit_ps = now_ps - self._nic.timing.receive_ps
             self._engine.hold()  # a requester may see its CQE before the data can be seen here
-            if not length:
+            if not places:
                 self.landed(message, frame.parts, now_ps)
-                return
-            note = Landing(self, message, frame.parts, place + length, now_ps)
-        if length:
-            self._nic_dma.write(place, payload, note)
+        for number, (address, length) in enumerate(places):
+            place, note = address, None
+            if self._bounces is not None:
+                place = self._bounces.address_of(self._nic.memory, address, length)
+            if message is not None and ends and number == len(places) - 1:
+                note = Landing(self, message, frame.parts, place + length, now_ps)
+            self._nic_dma.write(place, self._bytes_at(address, length), note)
 
     def landed(self, message: Message, parts: int, taken_ps: int) -> None:
         """All of it is where the NIC may write."""
@@ -93,16 +94,23 @@ class LandingPlace:
         parts += (now_ps - taken_ps) << HOST
         if message.steps is not None:
             message.steps[LAND] = now_ps - taken_ps
-            stalled_ps = message.steps[STALL]
-            parts += (stalled_ps << HOST) - (stalled_ps << NIC)  # the sender's port could not know what it waited for
+            if message.steps[STALL]:  # of it counts what was not made up for while its frames waited for others
+                message.steps[STALL] = unpack(parts)[HOST_PLACE] - sum(message.steps[:STALL]) - message.steps[LAND]
         pieces = self._pieces.pop(message, None)
         if not pieces:
             self._deliver(message, parts)
             return
         self._engine.at(now_ps + self._copy_ps, self._copy, (message, parts, pieces, now_ps))
 
-    def _copy(self, copy: tuple[Message, int, list[tuple[int, Buffer]], int]) -> None:
-        message, parts, pieces, since_ps = copy
+    def _bytes_at(self, address: int, length: int) -> Buffer:
+        view = self._memory.view(address, length)
+        if view is None:
+            raise InvariantBroken(f"{length} bytes landed at {address:#x}, where nothing is registered")
+        return view
+
+    def _copy(self, copy: tuple[Message, int, list[Places], int]) -> None:
+        message, parts, frames, since_ps = copy
+        pieces = [piece for places in frames for piece in places]
 
         def done() -> None:
             took_ps = self._engine.now_ps - since_ps
@@ -110,9 +118,10 @@ class LandingPlace:
                 message.steps[COPY_OUT] = took_ps
             self._deliver(message, parts + (took_ps << HOST))
 
-        for number, (address, payload) in enumerate(pieces):
+        for number, (address, length) in enumerate(pieces):
             is_last = number == len(pieces) - 1
-            self._cpu.write(address, payload, Copied(address + len(payload), done) if is_last else None)
+            data = self._bytes_at(address, length)
+            self._cpu.write(address, data, Copied(address + length, done) if is_last else None)
 
     def _deliver(self, message: Message, parts: int) -> None:
         message.parts = parts

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from emu.devices.queue_pair import QueuePairState
 from emu.host.queue import Job
 from emu.mlx5.wqe import Fence, Wqe, WqeOpcode
-from emu.transport.memory import Access, MemoryTable
+from emu.opcodes import RC, UC, UD
+from emu.transport.memory import Access
 from emu.transport.wc import WcStatus
 from emu.transport.work import ATOMICS, CONSUMES_RECEIVE, NOWHERE, SEGMENTS, Scatter, SendWqe, WROpcode
 
@@ -19,7 +21,16 @@ OPCODES = {
     WROpcode.ATOMIC_FETCH_AND_ADD: WqeOpcode.ATOMIC_FA,
 }
 WR_OPCODES = {opcode: wr for wr, opcode in OPCODES.items()}
+CONNECTED = frozenset((WROpcode.RDMA_WRITE, WROpcode.RDMA_WRITE_WITH_IMM, WROpcode.SEND, WROpcode.SEND_WITH_IMM))
+ALLOWED = {RC: frozenset(WROpcode), UC: CONNECTED, UD: frozenset((WROpcode.SEND, WROpcode.SEND_WITH_IMM))}
+"""What each transport has, as in emu/verbs/posting.py."""
+MAX_MESSAGE_BYTES = 1 << 31  # IBTA vol. 1, 9.7.1
 INLINE_OPCODES = (*CONSUMES_RECEIVE, WROpcode.RDMA_WRITE)
+
+
+def is_inline(send: SendWqe, limit_bytes: int) -> bool:
+    """Whether its bytes go into the WQE: because they are few, or were taken at posting."""
+    return send.opcode in INLINE_OPCODES and (send.is_inline or 0 < send.size_bytes <= limit_bytes)
 
 
 def wqe_of(job: Job, *, inline_limit_bytes: int) -> Wqe:
@@ -33,21 +44,20 @@ def wqe_of(job: Job, *, inline_limit_bytes: int) -> Wqe:
     if send.opcode in ATOMICS:
         swaps = send.opcode is WROpcode.ATOMIC_CMP_AND_SWP
         wqe.swap_add, wqe.compare = (send.swap, send.compare_add) if swaps else (send.compare_add, 0)
-    size_bytes = send.size_bytes
-    if send.opcode in INLINE_OPCODES and (send.is_inline or 0 < size_bytes <= inline_limit_bytes):
-        wqe.inline = bytes(send.payload[0:size_bytes])
+    if is_inline(send, inline_limit_bytes):
+        wqe.inline = bytes(send.payload[0 : send.size_bytes])
     else:
         wqe.data = tuple((length, lkey, addr) for addr, length, lkey in job.places if length)
     return wqe
 
 
-def rewrite(send: SendWqe, wqe: Wqe, memory: MemoryTable | None) -> WcStatus:
+def rewrite(send: SendWqe, wqe: Wqe, state: QueuePairState) -> WcStatus:
     """Make the work request what the WQE says, whatever was meant; its status where a NIC would refuse it."""
-    opcode = WR_OPCODES.get(wqe.opcode)
-    if opcode is None:
+    opcode, memory = WR_OPCODES.get(wqe.opcode), state.memory
+    if opcode is None or opcode not in ALLOWED[state.transport]:
         return WcStatus.LOC_QP_OP_ERR
     length = wqe.length
-    if length > 1 << 31:
+    if length > (state.mtu_bytes if state.transport == UD else MAX_MESSAGE_BYTES):
         return WcStatus.LOC_LEN_ERR
     segments = SEGMENTS.get(opcode)
     access = Access(0) if segments is not None else Access.LOCAL_WRITE
@@ -61,14 +71,16 @@ def rewrite(send: SendWqe, wqe: Wqe, memory: MemoryTable | None) -> WcStatus:
                 pieces.append(region.slice(addr, byte_count))
                 regions.append(region)
         if segments is None:
-            send.sink = Scatter(pieces, wqe.data[0][2], regions)
+            send.sink = Scatter(pieces, [addr for _, _, addr in wqe.data], regions)
     elif segments is None:
         send.sink = NOWHERE
     if opcode in ATOMICS and (length != 8 or wqe.remote_addr % 8):
         return WcStatus.LOC_QP_OP_ERR
     send.opcode, send.segments, send.size_bytes = opcode, segments, length
+    send.message.operation, send.message.size_bytes = opcode.name, length
     send.remote_addr, send.rkey, send.imm_data = wqe.remote_addr, wqe.rkey, wqe.imm
-    send.signaled, send.solicited, send.fence = wqe.signaled, wqe.solicited, wqe.fence is Fence.FENCE
+    send.signaled = send.signaled and wqe.signaled  # the writer may want a CQE that the program does not
+    send.solicited, send.fence = wqe.solicited, wqe.fence is Fence.FENCE
     if opcode is WROpcode.ATOMIC_CMP_AND_SWP:
         send.swap, send.compare_add = wqe.swap_add, wqe.compare
     elif opcode is WROpcode.ATOMIC_FETCH_AND_ADD:

@@ -9,17 +9,21 @@ from emu.host.places import UAR_START
 from emu.host.queue import HostQueue, Job
 from emu.host.wqe import wqe_of
 from emu.mlx5 import doorbell
-from emu.mlx5.segments import WQEBB_BYTES, blocks_of
+from emu.mlx5.segments import DS_LIMIT, WQEBB_BYTES, blocks_of
 from emu.mlx5.wqe import ds_of, encode
 from emu.taps import Taps
+
+MOST_BLOCKS = blocks_of(DS_LIMIT - 1)
 
 
 class WqeWriter:
     """A GPU's, or a CPU's: `own` is the memory that it reaches without the bus."""
 
-    __slots__ = ("_blueflame", "_dma", "_inline_limit_bytes", "_own", "_taps")
+    __slots__ = ("_blueflame", "_dma", "_inline_limit_bytes", "_own", "_signals", "_taps")
 
-    def __init__(self, dma: DmaEngine, own: Memory, inline_limit_bytes: int, taps: Taps) -> None:
+    def __init__(self, dma: DmaEngine, own: Memory, inline_limit_bytes: int, taps: Taps, *, signals: bool) -> None:
+        """`signals`: whether each WQE wants a CQE, as NVSHMEM's do; else those that the program wants one for."""
+        self._signals = signals
         self._taps = taps
         self._dma = dma
         self._own = own
@@ -35,7 +39,13 @@ class WqeWriter:
     def write(self, job: Job) -> bytes:
         """Write the WQE to its slots, and make them the NIC's."""
         queue = job.queue
-        block = encode(wqe_of(job, inline_limit_bytes=self._inline_limit_bytes))
+        wqe, end = wqe_of(job, inline_limit_bytes=self._inline_limit_bytes), job.index + job.blocks
+        # Only CQEs make room: behind the last WQE that wants one there must always be enough for any other.
+        if self._signals or end - queue.signaled > queue.ring.depth - MOST_BLOCKS:
+            wqe.signaled = True
+        if wqe.signaled:
+            queue.signaled = end
+        block = encode(wqe)
         for offset in range(0, len(block), WQEBB_BYTES):  # a WQE may go on at the ring's start
             place = queue.sq_addr + queue.ring.offset(job.index + offset // WQEBB_BYTES)
             self._put(queue, place, block[offset : offset + WQEBB_BYTES])
@@ -48,17 +58,17 @@ class WqeWriter:
 
     def ring(self, queue: HostQueue, up_to: int) -> None:
         """Doorbell record, then doorbell: of the blocks before `up_to`, if none has told of them."""
-        if queue.rung < up_to:
+        if queue.rung < up_to and not queue.is_gone:
             self._record(queue, up_to)
-            self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num))
+            self._dma.write(UAR_START, doorbell.encode_doorbell(up_to, queue.qp_num), queue)
 
     def blueflame(self, job: Job, block: bytes) -> None:
-        """The WQE itself to the NIC; one that no register holds is only rung for."""
-        if len(block) > doorbell.BLUEFLAME_BUFFER_BYTES:
+        """The WQE itself to the NIC; one that no register holds, or no packet, is only rung for."""
+        if len(block) > min(doorbell.BLUEFLAME_BUFFER_BYTES, self._dma.mps_bytes):
             self.ring(job.queue, job.index + job.blocks)
-            return
-        self._record(job.queue, job.index + job.blocks)
-        self._dma.write(UAR_START + self._blueflame.next_offset(), block)
+        elif not job.queue.is_gone:
+            self._record(job.queue, job.index + job.blocks)
+            self._dma.write(UAR_START + self._blueflame.next_offset(), block, job.queue)
 
     def _record(self, queue: HostQueue, up_to: int) -> None:
         queue.rung = up_to

@@ -13,9 +13,10 @@ from emu.measure.flow import Flow as Flow
 from emu.measure.flow import FlowKey as FlowKey
 from emu.measure.slowest import Slowest
 from emu.measure.values import Values
-from emu.parts import PARTS, unpack
+from emu.parts import ANSWER, HOST_PLACE, PARTS, STEPS, unpack
 from emu.taps import Taps
 
+FETCHING = ("RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD")
 FloorOf = Callable[[Message], int]
 
 
@@ -28,6 +29,7 @@ class Measurement:
         self.fabric_ps = Values()  # first bit out to last bit in
         self.completion_ps = Values()  # posting to CQE seen
         self.parts_ps = [0] * len(PARTS)
+        self.steps_ps = [0] * len(STEPS)
         self.flows: dict[FlowKey, Flow] = {}
         self.posted = self.delivered = self.completed = self.failed = 0
         self.completed_bytes = 0
@@ -81,6 +83,8 @@ class Measurement:
         totals = self.parts_ps
         for place, part_ps in enumerate(parts_ps):
             totals[place] += part_ps
+        if message.steps is not None:
+            self._add_steps(message, message.steps, parts_ps[HOST_PLACE])
         flow = self.flows[message.flow]
         flow.finish_ps = message.delivered_ps
         flow.messages += 1
@@ -90,6 +94,18 @@ class Measurement:
         if self._on_message and message in self._awaited:
             del self._awaited[message]
             self._on_message(message)
+
+    def _add_steps(self, message: Message, steps: list[int], host_ps: int) -> None:
+        """What the host's part is made of; for what fetches, the rest of it passed at the far host."""
+        rest_ps = host_ps - sum(steps[:ANSWER])
+        if rest_ps < 0 or (rest_ps and message.operation not in FETCHING):
+            raise InvariantBroken(
+                f"message {message.number}: the steps {steps} do not add up to its host part of {host_ps} ps"
+            )
+        steps[ANSWER] = rest_ps
+        totals = self.steps_ps
+        for place, step_ps in enumerate(steps):
+            totals[place] += step_ps
 
     def _completed(self, message: Message) -> None:
         flow = self.flows[message.flow]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from emu.measure import fairness
 from emu.measure.flow import Flow, FlowKey
 from emu.measure.measurement import Measurement
-from emu.parts import PARTS
+from emu.parts import PARTS, STEPS
 from emu.units import NS
 
 SCHEMA = 1
@@ -63,6 +63,9 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
     control_ps = total.pop("control_frame_wait")
     total["queueing"] += control_ps
     whole_ps = sum(total.values())
+    steps = dict(zip(STEPS, measurement.steps_ps, strict=True))
+    turn_ps = steps.pop("turn")
+    nic = {"pipelines": total["nic"] - turn_ps, "turn": turn_ps}
     total = {"host": total.pop("host"), **total, "total": whole_ps}
     count = max(measurement.delivered, 1)
     return {
@@ -71,6 +74,10 @@ def breakdown(measurement: Measurement) -> dict[str, Any]:
         "breakdown_detail": {
             "queueing_behind_control_frames_ns": control_ps / count / NS,
             "queueing_behind_control_frames_ps_total": control_ps,
+            "host_ns": {name: value / count / NS for name, value in steps.items()},
+            "host_ps_total": steps,
+            "nic_ns": {name: value / count / NS for name, value in nic.items()},
+            "nic_ps_total": nic,
         },
     }
 

@@ -1,18 +1,18 @@
-"""The doorbell report as text: a sequence diagram of one message by each path, rates and what bounds them."""
+"""The doorbell report as text: one message's life by each path, where its time goes, rates and what bounds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from emu.report.inputs import kind_text
+from emu.report.host_inputs import Way, bound_rests_on, inputs_lines, kinds_text, parts_of
+from emu.report.sequence import LEGEND, diagram
 from emu.report.table import share_text, table, time_text
 from emu.units import format_size
 
 Row = Mapping[str, Any]
-COLUMN = 9  # characters between two lifelines
-ACTORS = ("gpu", "cpu", "nic", "network", "far nic", "far gpu")
-NEAR, FAR = "h0", "h1"
+REACHED = 0.95  # of the lowest bound: what is below that is pointed out
+PROXY = "proxy threads"
 
 
 def doorbell_text(found: Mapping[str, Any], *, with_diagrams: bool) -> str:
@@ -20,83 +20,84 @@ def doorbell_text(found: Mapping[str, Any], *, with_diagrams: bool) -> str:
     rows: Sequence[Row] = found["rows"]
     if not rows:
         return "\n".join(["no row is whole", *found["missing"]])
+    inputs = found["inputs"]
+    ways = list(dict.fromkeys(_way(row, inputs) for row in rows))
+    bounds = list(dict.fromkeys(row["bound_by"] for row in rows))
     blocks: list[Iterator[str]] = []
     if with_diagrams:
-        blocks += [_diagram(row) for row in _one_a_path(rows)]
-    blocks += [_rates(rows), _compared(rows), _parts(rows), _inputs(found["inputs"])]
+        blocks += [iter([LEGEND]), *map(_life, _one_a_path(rows))]
+    blocks += [_parts(rows, inputs), _rates(rows, inputs), _compared(rows), inputs_lines(ways, bounds, inputs)]
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
 
-def _one_a_path(rows: Sequence[Row]) -> Iterator[Row]:
-    """The first row of each path, with and without GPU-direct: one message alone is the same by any number of warps."""
-    seen = set()
+def _way(row: Row, inputs: Mapping[str, Mapping[str, str]]) -> Way:
+    return Way.of(row["path"], row["gpu_direct"], inputs)
+
+
+def _one_a_path(rows: Sequence[Row]) -> list[Row]:
+    """The first row of each path, with and without GPU-direct: what is told of one message alone, told once."""
+    first: dict[tuple[str, bool], Row] = {}
     for row in rows:
-        key = (row["path"], row["gpu_direct"])
-        if key not in seen:
-            seen.add(key)
-            yield row
+        first.setdefault((row["path"], row["gpu_direct"]), row)
+    return list(first.values())
 
 
 def _label(row: Row) -> str:
     return f"{row['path']}{'' if row['gpu_direct'] else ', no GPU-direct'}"
 
 
-def _diagram(row: Row) -> Iterator[str]:
-    """Time runs down; an arrow is a packet, a star what a part does by itself."""
+def _life(row: Row) -> Iterator[str]:
     size = format_size(row["size_bytes"])
-    yield f"one RDMA WRITE of {size} by {_label(row)}: visible after {time_text(row['latency_ns'])}"
-    yield f"{'ns':>9}  " + "".join(actor.center(COLUMN) for actor in ACTORS)
-    for step in row["steps"]:
-        here, there = _actor(step["who"]), _actor(step["where"])
-        yield f"{step['at_ns']:>9.1f}  {_lane(here, there)}  {step['what']}".rstrip()
+    done = time_text(row["completion_latency_ns"])
+    yield f"one RDMA WRITE of {size} by {_label(row)}: visible after {time_text(row['latency_ns'])}, done after {done}"
+    yield from diagram(row["steps"])
 
 
-def _actor(name: str) -> int | None:
-    """Which lifeline; None: none of them."""
-    host, _, part = name.partition(".")
-    if name == "network":
-        return ACTORS.index("network")
-    if host == FAR:
-        return {"nic": 4, "gpu": 5, "cpu": 5}.get(part)
-    return ACTORS.index(part) if host == NEAR and part in ACTORS else None
-
-
-def _lane(here: int | None, there: int | None) -> str:
-    cells = [" "] * (COLUMN * len(ACTORS))
-    middles = [COLUMN * place + COLUMN // 2 for place in range(len(ACTORS))]
-    for middle in middles:
-        cells[middle] = "|"
-    if here is not None and (there is None or there == here):
-        cells[middles[here]] = "*"
-    elif here is not None and there is not None:
-        start, end = sorted((middles[here], middles[there]))
-        for place in range(start + 1, end):
-            cells[place] = "-"
-        cells[middles[there] + (-1 if there > here else 1)] = ">" if there > here else "<"
-    return "".join(cells)
+def _parts(rows: Sequence[Row], inputs: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Where one message's latency goes: its host's parts, then the NICs and the network."""
+    chosen = _one_a_path(rows)
+    names = [name for name in chosen[0]["breakdown_ns"] if any(row["breakdown_ns"][name] for row in chosen)]
+    size = format_size(chosen[0]["size_bytes"])
+    lines = [(f"one message of {size}, alone", *map(_label, chosen), "rests on inputs that are")]
+    values = [[row["breakdown_ns"][name] for row in chosen] for name in names]
+    values += [[row["nic_ns"] for row in chosen], [row["network_ns"] for row in chosen]]
+    for name, each in zip([*names, "NIC", "network"], values, strict=True):
+        paths = [path for row in chosen for path in parts_of(_way(row, inputs)).get(name, ())]
+        lines.append((name.replace("_", " "), *map(time_text, each), kinds_text(paths, inputs)))
+    lines.append(("= visible at the far GPU after", *(time_text(row["latency_ns"]) for row in chosen), ""))
+    lines.append(
+        ("poster knows that it is done after", *(time_text(row["completion_latency_ns"]) for row in chosen), "")
+    )
+    yield from table(lines, left=(0, len(chosen) + 1))
 
 
 def _rate_text(per_second: float) -> str:
     return f"{per_second / 1e6:.2f} M/s" if per_second >= 1e5 else f"{per_second / 1e3:.2f} K/s"
 
 
-def _rates(rows: Sequence[Row]) -> Iterator[str]:
-    lines = [("path", "size", "warps", "queue pairs", "messages", "limit", "of it", "latency", "bound by")]
-    lines += [
-        (
-            _label(row),
-            format_size(row["size_bytes"]),
-            f"{row['warps']:,}",
-            str(row["qps"]),
-            _rate_text(row["messages_per_s"]),
-            _rate_text(row["limit_per_s"]),
-            share_text(row["messages_per_s"] / row["limit_per_s"]),
-            time_text(row["latency_ns"]),
-            row["bound_by"],
-        )
-        for row in rows
+def _rates(rows: Sequence[Row], inputs: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    lines = [
+        ("many messages", "size", "warps", "QPs", "one alone", "rate", "lowest bound", "of it", "bound by", "which is")
     ]
-    yield from table(lines, left=(0, 8))
+    for row in rows:
+        paths = bound_rests_on(row["bound_by"], _way(row, inputs))
+        lines.append(
+            (
+                _label(row),
+                format_size(row["size_bytes"]),
+                f"{row['warps']:,}",
+                f"{row['qps']:,}",
+                time_text(row["latency_ns"]),
+                _rate_text(row["messages_per_s"]),
+                _rate_text(row["limit_per_s"]),
+                share_text(row["messages_per_s"] / row["limit_per_s"]),
+                row["bound_by"],
+                kinds_text(paths, inputs),
+            )
+        )
+    yield from table(lines, left=(0, 8, 9))
+    if any(row["messages_per_s"] < REACHED * row["limit_per_s"] for row in rows):
+        yield "  a rate well below its bound: several bounds are near each other, or there are too few --messages"
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[str]:
@@ -106,32 +107,15 @@ def _compared(rows: Sequence[Row]) -> Iterator[str]:
         key = (row["path"], row["size_bytes"])
         if row["gpu_direct"] and (key not in best or row["messages_per_s"] > best[key]["messages_per_s"]):
             best[key] = row
-    for size_bytes in sorted({row["size_bytes"] for row in rows}):
-        own, proxy = best.get(("ibgda", size_bytes)), best.get(("cpu_proxy", size_bytes))
-        if own is not None and proxy is not None:
-            ratio = own["messages_per_s"] / proxy["messages_per_s"]
-            yield f"{format_size(size_bytes)}: ibgda sends {ratio:.1f} times what cpu_proxy does"
-            meeting_bytes = own["link_bps"] / 8 / proxy["messages_per_s"]
-            if size_bytes < meeting_bytes:
-                yield f"  at the proxy's rate the link is full from {meeting_bytes / 1000:.1f} KB on, where they meet"
-
-
-def _parts(rows: Sequence[Row]) -> Iterator[str]:
-    """Where the host's share of one message's latency goes."""
-    chosen = list(_one_a_path(rows))
-    names = [name for name in chosen[0]["breakdown_ns"] if any(row["breakdown_ns"].get(name) for row in chosen)]
-    lines = [("host part of one message", *(_label(row) for row in chosen))]
-    lines += [(name, *(time_text(row["breakdown_ns"].get(name, 0)) for row in chosen)) for name in names]
-    lines.append(("rest", *(time_text(row["latency_ns"] - sum(row["breakdown_ns"].values())) for row in chosen)))
-    yield from table(lines)
-
-
-def _inputs(inputs: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    yield "what the figures rest on"
-    yield from table(
-        [
-            (path.removeprefix("host."), each["value"], kind_text(each["kind"]), each["source"])
-            for path, each in inputs.items()
-        ],
-        left=range(4),
-    )
+    pairs = [
+        (size_bytes, best["ibgda", size_bytes], best["cpu_proxy", size_bytes])
+        for size_bytes in sorted({row["size_bytes"] for row in rows})
+        if ("ibgda", size_bytes) in best and ("cpu_proxy", size_bytes) in best
+    ]
+    for size_bytes, own, proxy in pairs:
+        ratio = own["messages_per_s"] / proxy["messages_per_s"]
+        yield f"{format_size(size_bytes)}: ibgda sends {ratio:.1f} times as many messages a second as cpu_proxy"
+    if pairs:
+        own, proxy = pairs[0][1:]
+        meeting_bytes = own["link_bps"] / 8 / proxy["limits_per_s"][PROXY]
+        yield f"they meet at about {meeting_bytes / 1000:.1f} KB: from there on the proxy's rate fills the link, too"

@@ -48,8 +48,13 @@ def kind_text(kind: str) -> str:
 
 def rests_on(part: str, inputs: Mapping[str, tuple[str, str]]) -> str:
     """`hop_latency 260ns (published), switching cut_through (assumed)`, or nothing."""
-    known = [(path.rpartition(".")[2], *inputs[path]) for path in RESTS_ON.get(part, ()) if path in inputs]
-    return ", ".join(f"{name} {value} ({kind_text(kind)})" for name, value, kind in known)
+    return named(RESTS_ON.get(part, ()), inputs)
+
+
+def named(paths: Sequence[str], inputs: Mapping[str, tuple[str, str]], *, whole: bool = False) -> str:
+    """Those inputs with value and kind; `whole`: with the group that they are in, as `gpu.post`."""
+    known = [(path.split(".", 1)[1] if whole else path.rpartition(".")[2], path) for path in paths if path in inputs]
+    return ", ".join(f"{name} {inputs[path][0]} ({kind_text(inputs[path][1])})" for name, path in known)
 
 
 def inputs_table(inputs: Inputs, parts: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from emu.report.inputs import RESTS_ON, inputs_table
+from emu.report.inputs import RESTS_ON, Inputs, inputs_table
 from emu.report.table import count_text, share_text, table, time_text
 from emu.units import format_size
 
@@ -22,6 +22,9 @@ NAMES = {
     "fetch_add": "FETCH AND ADD",
     "cmp_swp": "COMPARE AND SWAP",
 }
+HOST_PATH = "host.gpu.post"  # an input where hosts have a path to their NICs
+HOST_SECTIONS = ("host.pcie.", "host.gpu.", "host.cpu.", "host.queues.")
+REPLACED_LEGS = ("host.nic.delivery", "host.nic.cqe")
 FABRIC_PARTS = ("serialization", "propagation", "switching", "queueing", "flow_control_wait")
 
 
@@ -34,7 +37,7 @@ def latency_text(found: Mapping[str, Any], claim: Fraction) -> str:
     for op in dict.fromkeys(row["op"] for row in rows):
         of_op = [row for row in rows if row["op"] == op]
         blocks += [_by_size(of_op), _lower(of_op), _parts(of_op), _verdicts(of_op), _needed(of_op, claim)]
-    blocks.append(inputs_table(found["inputs"], RESTS_ON))
+    blocks.append(_inputs(found["inputs"]))
     return "\n\n".join("\n".join(lines) for lines in map(list, blocks) if lines)
 
 
@@ -98,6 +101,19 @@ def _missing(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"MISSING: {each}" for each in found["missing"])
 
 
+def _inputs(inputs: Inputs) -> Iterator[str]:
+    """With a host path two of the NIC's legs are not, and what is in their place `emu doorbell` tells of."""
+    with_path = any(HOST_PATH in entries for entries in inputs.values())
+    gone = (*REPLACED_LEGS, *HOST_SECTIONS) if with_path else ()
+    left = {
+        user: {path: entry for path, entry in entries.items() if not path.startswith(gone)}
+        for user, entries in inputs.items()
+    }
+    yield from inputs_table(left, RESTS_ON)
+    if with_path:
+        yield "note: what the hosts' paths to their NICs rest on, `emu doorbell` says"
+
+
 def _by_size(rows: Rows) -> Iterator[str]:
     profiles = _profiles(rows)
     what = "" if rows[0]["op"] == "write" else f" of {NAMES[rows[0]['op']]}"
@@ -138,6 +154,9 @@ def _parts(rows: Rows) -> Iterator[str]:
         lines.append(("= request's and data's way", *map(time_text, both)))
     name = "  of it fabric latency" if fetched else "= fabric latency"
     lines.append((name, *(time_text(row["fabric_latency_ns"]) for row in at.values())))
+    hosts = [row["breakdown_ns"].get("host", 0) for row in at.values()]
+    if any(hosts):
+        lines.append(("hosts' paths", *map(time_text, hosts)))
     lines.append(("NIC legs", *(time_text(row["breakdown_ns"]["nic"]) for row in at.values())))
     lines.append(("= message latency", *(time_text(row["message_latency_ns"]) for row in at.values())))
     lines.append(("completion latency", *(time_text(row["completion_latency_ns"]) for row in at.values())))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from emu.report.held_back import alarms, is_loud, waits
-from emu.report.inputs import by_path, rests_on
+from emu.report.host_inputs import Way, parts_of
+from emu.report.inputs import by_path, named, rests_on
 from emu.report.table import count_text, share_text, size_text, table, time_text
 
 Result = Mapping[str, Any]
@@ -83,14 +84,49 @@ def _breakdown(result: Result) -> Iterator[str]:
     means, total = result["breakdown_ns"], result["breakdown_ps_total"]["total"]
     if not total:
         return
-    inputs = by_path(result["provenance"])
-    rows = [("where the time went", "mean", "share", "rests on")]
+    inputs, way = by_path(result["provenance"]), _way(result)
+    rows: list[tuple[str, ...]] = [("where the time went", "mean", "share", "rests on")]
     for part, value in means.items():
         if part != "total" and (value or part in ("serialization", "propagation", "switching")):
             share = result["breakdown_ps_total"][part] / total
-            rows.append((part.replace("_", " "), time_text(value), share_text(share), rests_on(part, inputs)))
+            paths = [f"host.{path}" for path in parts_of(way)["NIC"]] if part == "nic" and way is not None else None
+            said = rests_on(part, inputs) if paths is None else named(paths, inputs)
+            rows.append((part.replace("_", " "), time_text(value), share_text(share), said))
+        if part == "host" and way is not None:
+            rows += _host_steps(result, way)
     rows.append(("total", time_text(means["total"]), share_text(1), ""))
     yield from table(rows, left=(0, 3))
+
+
+def _way(result: Result) -> Way | None:
+    """How the run's hosts send, where they have a path to their NICs."""
+    host = result["scenario"]["host"]
+    if host["path"] == "none":
+        return None
+    pcie, queues, cpu = host["pcie"], host["queues"], host["cpu"]
+    return Way(
+        host["path"],
+        host["gpu_direct"],
+        pcie["attach"],
+        queues["nic_handler"],
+        queues["nic_buf_memtype"],
+        cpu["blueflame"],
+    )
+
+
+def _host_steps(result: Result, way: Way) -> Iterator[tuple[str, ...]]:
+    """What the host's part is made of; what every crossing of the PCIe tree rests on is said once, at the end."""
+    inputs, total = by_path(result["provenance"]), result["breakdown_ps_total"]["total"]
+    steps, parts = result["breakdown_detail"]["host_ns"], parts_of(way)
+    for step, value in steps.items():
+        if value:
+            share = result["breakdown_detail"]["host_ps_total"][step] / total
+            own = [f"host.{path}" for path in parts.get(step, ()) if path not in way.hop]
+            crosses = " + PCIe" if set(way.hop) <= set(parts.get(step, ())) else ""
+            said = named(own, inputs, whole=True) + crosses
+            yield f"  {step.replace('_', ' ')}", time_text(value), share_text(share), said.removeprefix(" + ")
+    hop = [f"host.{path}" for path in way.hop]
+    yield "  (each PCIe crossing)", "", "", named(hop, inputs)
 
 
 def _links(result: Result) -> Iterator[str]:

@@ -10,6 +10,7 @@ from emu import units
 from emu.errors import ScenarioError
 from emu.scenario.field import SIZES, Flag, Model, Time, choice, quantity, refuse, whole
 
+INLINE_LIMIT_BYTES = 220
 PATHS = ("ibgda", "cpu_proxy", "cpu_sync")
 
 
@@ -27,7 +28,15 @@ def _check_width(lanes: int) -> int:
     return lanes
 
 
+def _parse_inline_bytes(value: object) -> int:
+    size_bytes = units.parse_size_bytes(value)
+    if size_bytes > INLINE_LIMIT_BYTES:
+        raise ScenarioError(f"{value!r} is too large; a WQE of four blocks holds {INLINE_LIMIT_BYTES}B")
+    return size_bytes
+
+
 PacketSize = Annotated[int, *quantity(_parse_packet_bytes, SIZES)]
+InlineSize = Annotated[int, *quantity(_parse_inline_bytes, SIZES)]
 MessageRate = Annotated[int, *quantity(units.parse_message_rate, units.MESSAGE_RATE_UNITS)]
 
 
@@ -84,7 +93,8 @@ class Queues(Model):
     num_rc_per_pe: Annotated[int, *whole(1, 65_536)]  # queue pairs a peer, for harnesses
     nic_handler: Annotated[Literal["gpu", "cpu"], *choice("gpu", "cpu")]  # who rings
     nic_buf_memtype: Annotated[Literal["gpumem", "hostmem"], *choice("gpumem", "hostmem")]  # where ibgda's queues lie
-    inline_bytes: Annotated[int, *whole(0, 220, "what a WQE of four blocks holds")] = Field(alias="inline")
+    collapsed_cq: Flag  # whether ibgda's CQ is one CQE, written over and over; CPUs poll a ring of them
+    inline_bytes: InlineSize = Field(alias="inline")  # the longest payload that goes into its WQE
 
     @model_validator(mode="after")
     def _check_depth(self) -> Self:

@@ -90,6 +90,8 @@ def value_text(value: Any) -> str:
     """A value as a file would have it on one line: `{kmin: 800KB, kmax: 3200KB, pmax: 20%}`."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {value_text(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
     return "[" + ", ".join(map(value_text, value)) + "]" if isinstance(value, (list, tuple)) else str(value)
 
 

@@ -7,7 +7,10 @@ from typing import Any
 from emu.scenario.model import Scenario
 from emu.scenario.profile import SECTIONS
 
-GROUPS = ("Credits", "VlArbitration", "Pause", "Watchdog", "Ecn", "Cnp")  # a file may give some of their keys
+GROUPS = (  # a file may give some of their keys
+    *("Credits", "VlArbitration", "Pause", "Watchdog", "Ecn", "Cnp"),
+    *("Pcie", "Gpu", "Cpu", "Queues"),
+)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -21,6 +24,8 @@ def json_schema() -> dict[str, Any]:
         definitions[name]["required"] = required
     for name in ("Host", *GROUPS):
         definitions[name]["required"] = []
+    host = definitions["Host"]["properties"]
+    host["pcie"]["anyOf"].append({"enum": definitions["Pcie"]["properties"]["wire"]["enum"]})  # `pcie: veth`, for short
     schema["required"] = [key for key in schema["required"] if key != "host"]
     for definition in [schema, *definitions.values()]:
         for key, field in definition["properties"].items():

@@ -68,6 +68,10 @@ class _Keys:
         self.next_addr = 0x7F00_0000_0000
 
 
+NO_REGION = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)
+"""Where a READ or WRITE of nothing goes."""
+
+
 class MemoryTable:
     """The keys of one protection domain of a NIC; others' are as unknown as any number (IBTA vol. 1, 10.2.3)."""
 
@@ -103,10 +107,10 @@ class MemoryTable:
         keys.next_addr += pages * PAGE_BYTES
         return region
 
-    def adopt(self, buffer: bytearray, addr: int, access: Access) -> MemoryRegion:
-        """A region of memory that lies elsewhere than where regions usually do."""
+    def adopt(self, buffer: bytearray, addr: int, like: MemoryRegion) -> MemoryRegion:
+        """A region of the domain and rights of another, which lies elsewhere than where regions usually do."""
         keys = self._keys
-        region = MemoryRegion(buffer, addr, keys.next_key, access, self._domain)
+        region = MemoryRegion(buffer, addr, keys.next_key, like.access, like.domain)
         keys.regions[region.rkey] = region
         keys.next_key += 0x101
         return region

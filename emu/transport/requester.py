@@ -21,7 +21,7 @@ from emu.transport.syndrome import (
     nak_status,
 )
 from emu.transport.wc import WcStatus
-from emu.transport.work import ATOMICS, SendWqe
+from emu.transport.work import ATOMICS, Places, SendWqe
 
 __all__ = ["Completion", "Requester", "RequesterConfig", "SendWqe"]
 
@@ -31,7 +31,7 @@ RNR_RETRY_ENDLESS = 7
 class Requester(SendQueue):
     """A send queue that heeds answers, and their absence."""
 
-    __slots__ = ("_fatal", "_implied", "_rnr_left", "_tries_left", "fetched", "landed_addr")
+    __slots__ = ("_fatal", "_implied", "_rnr_left", "_tries_left", "fetched", "landed")
 
     finished: list[Completion] = []  # noqa: RUF012 - nothing is finished by sending it: empty for ever
 
@@ -41,7 +41,7 @@ class Requester(SendQueue):
         self._rnr_left = config.rnr_retry
         self._implied = False  # a gap in what came back has made us send again already
         self._fatal: tuple[int, WcStatus] | None = None  # a packet that the peer refused for good, and why
-        self.landed_addr = -1  # where the payload of the last response went; -1: nowhere
+        self.landed: Places = ()  # where the payload of the last response went
         self.fetched: SendWqe | None = None  # whose last response the last one taken was
 
     def configure(self, config: RequesterConfig) -> None:
@@ -76,7 +76,7 @@ class Requester(SendQueue):
 
     def on_response(self, frame: Frame, now_ps: int) -> list[Completion]:
         """Take a READ response or an atomic's answer; returns the work requests it finishes, in order."""
-        self.fetched, self.landed_addr = None, -1
+        self.fetched, self.landed = None, ()
         if self.failed or not self._fetches:
             return []
         wqe = self._fetches[0]
@@ -117,14 +117,14 @@ class Requester(SendQueue):
             if frame.opcode != opcodes.ATOMIC_ACKNOWLEDGE or not frame.extension:
                 return WcStatus.BAD_RESP_ERR
             wqe.sink.write(0, frame.extension[0].to_bytes(8, "little"))
-            self.landed_addr = wqe.sink.addr
+            self.landed = wqe.sink.places(0, 8)
             return WcStatus.SUCCESS
         start = wqe.received * self._mtu_bytes
         wanted = min(self._mtu_bytes, wqe.size_bytes - start)
         if len(frame.payload) != wanted or not is_due(frame.opcode, wqe, in_parts=self._config.selective):
             return WcStatus.BAD_RESP_ERR
         wqe.sink.write(start, frame.payload)
-        self.landed_addr = wqe.sink.addr + start
+        self.landed = wqe.sink.places(start, wanted)
         return WcStatus.SUCCESS
 
     def _up_to(self, acked: int, now_ps: int) -> list[Completion]:

@@ -10,7 +10,7 @@ from emu.frame import Frame
 from emu.transport.answer import Answer, AnyAnswer, AtomicAnswer, Owed, ReadAnswer, acknowledge, merge
 from emu.transport.atomic import act
 from emu.transport.fault import fault_of
-from emu.transport.memory import Access, MemoryRegion, MemoryTable
+from emu.transport.memory import NO_REGION, Access, MemoryRegion, MemoryTable
 from emu.transport.place import ATOMIC, ENDS, HAS_IMMEDIATE, INVALIDATES, PLACE, READ, SENDS, STARTS
 from emu.transport.psn import PSN_MASK, expand
 from emu.transport.receive_queue import ReceiveQueue
@@ -27,7 +27,7 @@ from emu.transport.syndrome import (
     is_rnr,
 )
 from emu.transport.wc import WcStatus
-from emu.transport.work import ATOMIC_BYTES, RecvWqe
+from emu.transport.work import ATOMIC_BYTES, Places, RecvWqe
 
 __all__ = ["Answer", "AnyAnswer", "Received", "Responder", "ResponderConfig", "acknowledge", "merge"]
 
@@ -40,6 +40,7 @@ class Responder:
     __slots__ = (
         "_addr",
         "_config",
+        "_done_bytes",
         "_expected",
         "_filled",
         "_left_bytes",
@@ -55,9 +56,8 @@ class Responder:
         "_replay",
         "completions",
         "failed",
-        "landed_addr",
+        "landed",
         "message_done",
-        "received_bytes",
     )
 
     def __init__(self, memory: MemoryTable, config: ResponderConfig, queue: ReceiveQueue, first_psn: int = 0) -> None:
@@ -67,24 +67,21 @@ class Responder:
         self._mtu_bytes = config.path_mtu_bytes
         self._expected = first_psn
         self._msn = 0
-        self._nak_sent = False
+        self._nak_sent = self.failed = self.message_done = False
         self._region: MemoryRegion | None = None  # of the WRITE being received; None between messages
-        self._addr = 0
-        self._left_bytes = 0
+        self._addr = self._left_bytes = 0
         self._receive: RecvWqe | None = None  # of the SEND being received
         self._filled = 0  # bytes of it
         self._owed = Owed(config.max_dest_rd_atomic)
         self._repeats = Owed(config.max_dest_rd_atomic)  # the same, of duplicates: the requester counts each once
         self._replay = Replay(config.max_dest_rd_atomic)
         self.completions: list[Received] = []  # receives used since the caller last took them
-        self.failed = False
-        self.message_done = False
-        self.landed_addr = -1  # where the last frame's payload went; -1: nowhere
-        self.received_bytes = 0  # of payload, taken in order
+        self.landed: Places = ()  # where the last frame's payload went
+        self._done_bytes = 0  # of the payload of messages that are over
 
     def on_request(self, frame: Frame) -> AnyAnswer | None:
         """Take a request frame; returns the answer owed for it, if any."""
-        self.message_done, self.landed_addr = False, -1
+        self.message_done, self.landed = False, ()
         if self.failed:
             return None
         psn = self._expected & PSN_MASK
@@ -100,13 +97,20 @@ class Responder:
             return (psn, refusal, self._msn)
         self._nak_sent = False
         self._expected += 1
-        self.received_bytes += len(frame.payload)
         if place & ENDS:
+            self._done_bytes += self._filled
             self._msn = (self._msn + 1) & MSN_MASK
             self.message_done = True
         if frame.ack_request:
             return (psn, self._credits(), self._msn)
         return None
+
+    @property
+    def received_bytes(self) -> int:
+        """Of payload, taken in order. Counted when asked: a sum for each frame would cost an object."""
+        if self._region is not None:
+            return self._done_bytes + self._filled - self._left_bytes
+        return self._done_bytes + (self._filled if self._receive is not None else 0)
 
     def configure(self, config: ResponderConfig) -> None:
         """Behave like this from now on; packets and depth stay as they are."""
@@ -116,7 +120,7 @@ class Responder:
         """The queue pair goes to the error state: its own receives come back flushed."""
         self.failed = True
         left = [self._receive] if self._receive is not None else []
-        self._receive = None
+        self._give_up()
         if not self._queue.is_shared:
             left += self._queue.flush()
         return [Received(wqe, WcStatus.WR_FLUSH_ERR, 0) for wqe in left]
@@ -168,11 +172,11 @@ class Responder:
             if refusal:
                 return refusal
         elif self._region is not None and not self._region.is_known:
-            self._region = None
+            self._give_up()
             return NAK_REMOTE_ACCESS_ERROR
         wrong_length = length != self._left_bytes if ends else length != self._mtu_bytes
         if wrong_length or length > self._mtu_bytes or (not ends and length >= self._left_bytes):
-            self._region = None
+            self._give_up()
             return NAK_INVALID_REQUEST
         if place & HAS_IMMEDIATE and not self._take_immediate(frame):
             if place & STARTS:
@@ -180,12 +184,17 @@ class Responder:
             return RNR_NAK | self._config.min_rnr_timer
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = payload
-            self.landed_addr = self._addr
+            self.landed = ((self._addr, length),)
         self._addr += length
         self._left_bytes -= length
         if ends:
             self._region = None
         return 0
+
+    def _give_up(self) -> None:
+        """No more of the message that has begun will be taken."""
+        self._done_bytes = self.received_bytes
+        self._region = self._receive = None
 
     def _begin(self, frame: Frame) -> int:
         if frame.reth is None:
@@ -194,7 +203,7 @@ class Responder:
         self._addr, self._left_bytes = addr, length
         self._filled = length
         if length == 0:
-            self._region = _NOWHERE  # a write of nothing checks no key (IBTA vol. 1, 9.7.4.1.5)
+            self._region = NO_REGION  # a write of nothing checks no key (IBTA vol. 1, 9.7.4.1.5)
             return 0
         self._region = self._memory.find(rkey, addr, length, Access.REMOTE_WRITE)
         return 0 if self._region is not None else NAK_REMOTE_ACCESS_ERROR
@@ -220,11 +229,11 @@ class Responder:
         assert wqe is not None
         fault = fault_of(frame, place, wqe, self._filled, self._mtu_bytes, self._memory)
         if fault:
-            self._receive = None
+            self._give_up()
             self.completions.append(Received(wqe, fault, 0))
             return NAK_REMOTE_OPERATIONAL_ERROR if fault is WcStatus.LOC_PROT_ERR else NAK_INVALID_REQUEST
         wqe.sink.write(self._filled, payload)
-        self.landed_addr = wqe.sink.addr + self._filled
+        self.landed = wqe.sink.places(self._filled, length)
         self._filled += length
         if place & ENDS:
             self._receive = None
@@ -240,9 +249,7 @@ class Responder:
 
     def _fetch(self, frame: Frame, psn: int, place: int) -> AnyAnswer:
         """A READ or an atomic at its place in the order."""
-        if self._region is not None or self._receive is not None:
-            return self._refuse(psn, NAK_INVALID_REQUEST)
-        if self._owed.is_full():
+        if self._region is not None or self._receive is not None or self._owed.is_full():
             return self._refuse(psn, NAK_INVALID_REQUEST)
         return self._atomic(frame, psn) if place & ATOMIC else self._read(frame, psn)
 
@@ -261,7 +268,7 @@ class Responder:
 
     def _readable(self, reth: tuple[int, int, int]) -> MemoryRegion | None:
         addr, rkey, length = reth
-        return self._memory.find(rkey, addr, length, Access.REMOTE_READ) if length else _NOWHERE
+        return self._memory.find(rkey, addr, length, Access.REMOTE_READ) if length else NO_REGION
 
     def _answer(self, frame: Frame, region: MemoryRegion, owed: Owed) -> ReadAnswer:
         assert frame.reth is not None
@@ -291,6 +298,3 @@ class Responder:
     def _refuse(self, psn: int, syndrome: int) -> Answer:
         self.failed = True
         return (psn, syndrome, self._msn)
-
-
-_NOWHERE = MemoryRegion(bytearray(), 0, 0, Access.REMOTE_WRITE)

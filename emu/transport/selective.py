@@ -120,7 +120,7 @@ class SelectiveRequester(Requester):
         number = expand(frame.psn, self._acked)
         if not expected < number < self._highest:
             return super().on_response(frame, now_ps)
-        self.fetched = None
+        self.fetched, self.landed = None, ()
         if number not in self._held_back and len(self._held_back) < self._window:
             self._held_back[number] = frame
         self._miss(self._gaps(max(self._answered, expected), number))

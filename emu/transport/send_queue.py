@@ -108,17 +108,17 @@ class SendQueue:
         """The next request frame; only while `can_send()`."""
         number = self._next
         wqe = self._wqes[self._write_index]
+        end = wqe.first + wqe.packets
         if wqe.segments is None:
             frame = fetch_frame(self._envelope, wqe, number, self._mtu_bytes)
             if number >= self._highest:
                 self._fetches.append(wqe)
-            after = wqe.first + wqe.packets
+            after = end
             self._since_request = 0
         else:
             after = number + 1
-            ends = after == wqe.first + wqe.packets
             self._since_request += 1
-            ask = ends or after - self._acked >= self._window or self._since_request >= self._ack_every
+            ask = after == end or after - self._acked >= self._window or self._since_request >= self._ack_every
             if ask:
                 self._since_request = 0
             frame = segment_frame(self._envelope, wqe, number, self._mtu_bytes, ask=ask)
@@ -127,7 +127,7 @@ class SendQueue:
             wqe.message.retransmitted += 1
         if after > self._highest:
             self._highest = after
-        if after == wqe.first + wqe.packets:
+        if after == end:
             self._write_index += 1
             self._look_ahead()
         elif wqe.available >= 0:

@@ -18,7 +18,7 @@ from emu.transport.received import Received
 from emu.transport.requester import Completion
 from emu.transport.segment import segment_frame
 from emu.transport.wc import WcStatus
-from emu.transport.work import RecvWqe, SendWqe
+from emu.transport.work import Places, RecvWqe, SendWqe
 
 GRH_BYTES = 40  # before a datagram's data: a GRH, or with IPv4 20 unused bytes and the IP header (annex A17)
 EnvelopeOf = Callable[[SendWqe], Envelope]
@@ -30,7 +30,7 @@ class UnreliableRequester:
     __slots__ = ("_base", "_deth", "_envelope_of", "_mtu_bytes", "_next", "_wqes", "deadline_ps", "failed", "finished")
 
     fetched: SendWqe | None = None  # nothing is ever fetched
-    landed_addr = -1
+    landed: Places = ()
     is_starved = False
 
     def __init__(
@@ -106,7 +106,7 @@ class UnreliableRequester:
 class _Receiver:
     """What both receive sides share."""
 
-    __slots__ = ("_memory", "_queue", "completions", "failed", "landed_addr", "message_done", "received_bytes")
+    __slots__ = ("_memory", "_queue", "completions", "failed", "landed", "message_done", "received_bytes")
 
     def __init__(self, memory: MemoryTable, queue: ReceiveQueue) -> None:
         self._memory = memory
@@ -114,7 +114,7 @@ class _Receiver:
         self.completions: list[Received] = []
         self.failed = False
         self.message_done = False
-        self.landed_addr = -1  # where the last frame's payload went
+        self.landed: Places = ()  # where the last frame's payload went
         self.received_bytes = 0
 
     def _is_lost(self, wqe: RecvWqe, length: int) -> bool:
@@ -148,7 +148,7 @@ class UcResponder(_Receiver):
 
     def on_request(self, frame: Frame) -> None:
         """Take a frame; nothing is ever answered."""
-        self.message_done, self.landed_addr = False, -1
+        self.message_done, self.landed = False, ()
         place, in_order = UC_PLACE[frame.opcode], frame.psn == self._expected
         self._expected = frame.psn + 1 & PSN_MASK
         if self.failed or not place:
@@ -198,7 +198,7 @@ class UcResponder(_Receiver):
         if wqe is None or self._filled + length > wqe.sink.length or self._is_lost(wqe, length):
             return False
         wqe.sink.write(self._filled, frame.payload)
-        self.landed_addr = wqe.sink.addr + self._filled
+        self.landed = wqe.sink.places(self._filled, length)
         self._filled += length
         if place & ENDS:
             self._complete(wqe, frame, place, is_write=False)
@@ -217,7 +217,7 @@ class UcResponder(_Receiver):
                 return False
         if length and self._region is not None:
             self._region.slice(self._addr, length)[:] = frame.payload
-            self.landed_addr = self._addr
+            self.landed = ((self._addr, length),)
         self._addr += length
         self._left_bytes -= length
         if wqe is not None:
@@ -243,7 +243,7 @@ class UdResponder(_Receiver):
 
     def on_request(self, frame: Frame) -> None:
         """Take a datagram; nothing is ever answered."""
-        self.message_done, self.landed_addr = False, -1
+        self.message_done, self.landed = False, ()
         has_immediate = frame.opcode == opcodes.UD | opcodes.SEND_ONLY_WITH_IMMEDIATE
         if self.failed or frame.extension is None or len(frame.extension) != 2 + has_immediate:
             return
@@ -258,7 +258,7 @@ class UdResponder(_Receiver):
             return
         wqe.sink.write(0, grh_of(frame))
         wqe.sink.write(GRH_BYTES, frame.payload)
-        self.landed_addr = wqe.sink.addr + GRH_BYTES
+        self.landed = wqe.sink.places(0, GRH_BYTES + length)
         self.received_bytes += length
         self.message_done = True
         imm_data = frame.extension[2] if has_immediate else None

@@ -37,6 +37,11 @@ class SendFlags(IntFlag):
     INLINE = 8
 
 
+FENCE, SIGNALED, SOLICITED, INLINE = (
+    int(flag) for flag in (SendFlags.FENCE, SendFlags.SIGNALED, SendFlags.SOLICITED, SendFlags.INLINE)
+)
+
+
 ATOMICS = (WROpcode.ATOMIC_CMP_AND_SWP, WROpcode.ATOMIC_FETCH_AND_ADD)
 ATOMIC_BYTES = 8
 FETCHES = (WROpcode.RDMA_READ, *ATOMICS)
@@ -120,14 +125,18 @@ class All:
         return all(region.is_known for region in self._regions)
 
 
+Places = tuple[tuple[int, int], ...]
+"""Address and length of each piece of memory."""
+
+
 class Scatter:
     """Places that received bytes go to, one after the other; `region`: where they lie, which may go before they do."""
 
-    __slots__ = ("_pieces", "addr", "length", "region")
+    __slots__ = ("_addrs", "_pieces", "length", "region")
 
-    def __init__(self, pieces: Sequence[memoryview], addr: int = 0, regions: Sequence[Known] = ()) -> None:
+    def __init__(self, pieces: Sequence[memoryview], addrs: Sequence[int] = (), regions: Sequence[Known] = ()) -> None:
         self._pieces = pieces
-        self.addr = addr  # of the first of them
+        self._addrs = addrs  # of each, as far as somebody wants to know
         self.region: Known = _NOWHERE if not regions else regions[0] if len(regions) == 1 else All(regions)
         self.length = sum(len(piece) for piece in pieces)
 
@@ -141,6 +150,16 @@ class Scatter:
                 piece[start : start + length] = data[done : done + length]
                 done += length
             at += len(piece)
+
+    def places(self, offset: int, length: int) -> Places:
+        """Where so many bytes from `offset` on lie."""
+        found, at, end = [], 0, offset + length
+        for addr, piece in zip(self._addrs, self._pieces, strict=False):
+            start, stop = max(offset, at), min(end, at + len(piece))
+            if start < stop:
+                found.append((addr + start - at, stop - start))
+            at += len(piece)
+        return tuple(found)
 
 
 _NOWHERE = _Nowhere()
@@ -225,8 +244,8 @@ class SendWqe:
         self.imm_data = imm_data
         self.compare_add = compare_add
         self.swap = swap
-        self.fence = SendFlags.FENCE in flags
-        self.solicited = SendFlags.SOLICITED in flags
+        bits = int(flags)  # an enumeration's own arithmetic takes ten times as long
+        self.fence, self.solicited, self.is_inline = bits & FENCE != 0, bits & SOLICITED != 0, bits & INLINE != 0
         self.segments = SEGMENTS.get(opcode)  # None: one packet asks, others bring the answer
         self.size_bytes = len(payload) if self.segments is not None else sink.length
         # Whether it may have to wait for something other than the window.
@@ -235,7 +254,6 @@ class SendWqe:
         self.received = self.ssn = 0  # packets of what comes back; which message of its queue pair it is, from 1
         self.target: Target | None = None  # of a datagram
         self.places: tuple[tuple[int, int, int], ...] = ()  # address, length, lkey of each piece of its memory
-        self.is_inline = SendFlags.INLINE in flags
         self.available = -1  # of its bytes, those that the NIC has so far; -1: all
 
 

@@ -144,7 +144,7 @@ class PD:
             raise VerbsError(f"{len(places)} scatter/gather entries: at most {MAX_SGE}")
         regions = [self._region(place, Access.LOCAL_WRITE) for place in places]
         pieces = [region.slice(place.addr, place.length) for region, place in zip(regions, places, strict=True)]
-        return Scatter(pieces, places[0].addr if places else 0, regions)
+        return Scatter(pieces, [place.addr for place in places], regions)
 
     def _region(self, place: SGE, access: Access) -> MemoryRegion:
         region = self.memory.find(place.lkey, place.addr, place.length, access)

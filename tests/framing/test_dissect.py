@@ -109,7 +109,18 @@ def test_link_flow_control() -> None:
     assert (fcp.network, fcp.vcrc, fcp.virtual_lane, fcp.frame_bytes) == ("fcp", "ok", 3, 21)
     assert fcp.info == "FCP initialise VL 3 FCTBS 1 FCCL 2"
     assert on_ethernet(LinkControl() / FCP(lpcrc=1)).vcrc == "bad"
-    assert on_ethernet(LinkControl(kind=2) / Raw(bytes(20))).network == "other"
+    tlp = on_ethernet(LinkControl(kind=2) / Raw(bytes(20)))  # what it says, tests/pcie/test_dissect.py asks
+    assert (tlp.network, tlp.payload, tlp.frame_bytes) == ("tlp", bytes(20), 20)
+    assert on_ethernet(LinkControl(kind=3) / Raw(bytes(20))).network == "other"
+    for kind in range(256):
+        carried = on_ethernet(LinkControl(kind=kind) / Raw(bytes(20))).network
+        assert carried == {1: "fcp", 2: "tlp"}.get(kind, "other")
+    for link_type in (
+        LINK_INFINIBAND,
+        LINK_USER0,
+        LINK_ERF,
+    ):  # the kind byte means something behind its EtherType alone
+        assert dissect(link_type, bytes([2]) + bytes(40)).network != "tlp"
     pfc = dissect(LINK_ETHERNET, XOFF)
     assert (pfc.network, pfc.headers, pfc.source) == (
         "pfc",

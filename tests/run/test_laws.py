@@ -50,7 +50,8 @@ def test_every_key_of_the_contract_is_there() -> None:
     assert set(result["links"][0]) >= LINK_KEYS
     assert set(result["messages"]["latency_ns"]) == {"min", "mean", "p50", "p90", "p99", "p999", "max"}
     assert set(result["run"]) == {
-        "wall_s", "events", "frame_hops", "control_frame_hops", "frame_hops_per_s", "peak_rss_mb", "build_s",
+        "wall_s", "events", "frame_hops", "control_frame_hops", "tlp_hops", "frame_hops_per_s", "peak_rss_mb",
+        "build_s",
     }  # fmt: skip
     assert set(result["frames"]) >= {"sent", "delivered", "lost_on_wire", "foreign"}
 

@@ -67,6 +67,33 @@ def test_what_the_adapter_preset_does_in_the_time_of_the_paper_one(flows: int, l
     assert least < fairness["least_share"] < 1 < fairness["largest_share"] < largest
 
 
+def test_the_gpu_rings_a_hundred_times_as_often_as_the_proxy() -> None:
+    proxy, own = in_memory("doorbell-proxy"), in_memory("doorbell-ibgda-rate")
+    assert proxy["messages"]["completed"] == own["messages"]["completed"]
+    assert proxy["virtual_ns"] > 100 * own["virtual_ns"]
+    fewer = in_memory("doorbell-proxy", "host.gpu.warps=16", "expect=[]")
+    assert fewer["virtual_ns"] == pytest.approx(proxy["virtual_ns"], rel=0.01)
+
+
+def test_a_copy_costs_its_time_and_two_crossings_at_either_end_and_nothing_else() -> None:
+    bounce = in_memory("doorbell-bounce")
+    direct = in_memory("doorbell-bounce", "host.gpu_direct=true", "expect=[]")
+    host, same = bounce["breakdown_detail"]["host_ns"], direct["breakdown_detail"]["host_ns"]
+    copies_ns = host["copy"] + host["copy_out"]
+    faster_ns = same["gather"] + same["fetch"] - host["gather"] - host["fetch"]  # host memory answers sooner
+    more_ns = bounce["breakdown_ns"]["total"] - direct["breakdown_ns"]["total"]
+    assert more_ns == pytest.approx(copies_ns - faster_ns, abs=1)
+    for part in ("nic", "serialization", "propagation", "switching"):
+        assert bounce["breakdown_ns"][part] == direct["breakdown_ns"][part]
+
+
+def test_inline_data_and_blueflame_save_all_that_the_nic_reads() -> None:
+    inline = in_memory("doorbell-inline")
+    read = in_memory("doorbell-inline", "host.queues.inline=0B", "host.cpu.blueflame=false", "expect=[]")
+    assert [each["pcie"]["hosts"][0]["reads"] for each in (inline, read)] == [1, 201]
+    assert read["messages"]["latency_ns"]["p50"] - inline["messages"]["latency_ns"]["p50"] > 1000
+
+
 def test_one_byte_more_of_headroom_loses_nothing() -> None:
     result = in_memory("headroom-one-byte-short", "fabric.headroom=20870B", "expect=[]")
     assert result["drops"]["lossless"] == 0

@@ -54,6 +54,22 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.mark.parametrize(
+    ("host", "does"),
+    [
+        ({"path": "ibgda"}, True),
+        ({"path": "ibgda", "pcie": "veth"}, True),
+        ({"path": "ibgda", "pcie": {"wire": "veth", "mps": "512B"}, "gpu": {"warps": 1}}, True),
+        ({"path": "ibgda", "queues": {"num_requests_in_batch": 1}, "cpu": {"poll": "1us"}}, True),
+        ({"path": "ibgda", "pcie": "wlan"}, False),
+        ({"path": "ibgda", "gpu": {"wraps": 1}}, False),
+    ],
+)
+def test_some_values_of_a_host_path_may_be_given(host: dict[str, Any], *, does: bool) -> None:
+    given = parse_document(builtin.text("hello"), "hello").value
+    assert fits({**given, "host": host}, SCHEMA) == does
+
+
 @pytest.mark.parametrize("name", builtin.names())
 def test_built_in_scenarios_fit(name: str) -> None:
     assert fits(parse_document(builtin.text(name), name).value, SCHEMA)

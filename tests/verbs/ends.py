@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from emu.run.assembly import Assembly
@@ -47,6 +48,7 @@ class Ends:
         first_psn: int = 0,
         depth: int = 1024,
         more: str = "",
+        settings: Sequence[str] = (),
         attr: QPAttr | None = None,
     ) -> None:
         text = f"""
@@ -55,7 +57,7 @@ fabric: {{profile: {profile}, path_mtu: {mtu}B, topology: {{kind: line, switches
 host: {{nic: {{{more}}}}}
 traffic: [{{kind: write, pairs: [[h0, h1]], size: 1B}}]
 """
-        assembly = Assembly(parse(text, "ends.yaml", ()))
+        assembly = Assembly(parse(text, "ends.yaml", settings))
         self.assembly = assembly
         self.engine, self.fabric, self.taps = assembly.engine, assembly.fabric, assembly.taps
         self.fabric.join(None)

@@ -8,7 +8,7 @@ timeouts, and a run after that many for each of its packets, besides the moments
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -35,11 +35,18 @@ class Exchange:
     """Messages of every verb from one end to the other, each with places of its own at both ends."""
 
     def __init__(
-        self, seed: int, messages: int, profile: str, *rules: Rule, retry_cnt: int = 7, recovery: str = RECOVERIES[0]
+        self,
+        seed: int,
+        messages: int,
+        profile: str,
+        *rules: Rule,
+        retry_cnt: int = 7,
+        recovery: str = RECOVERIES[0],
+        settings: Sequence[str] = (),
     ) -> None:
         self.patience_ps = (retry_cnt + 1) * TIMEOUT_PS
         more = f"retry_cnt: {retry_cnt}, loss_recovery: {recovery}"
-        self.ends = ends = Ends(profile=profile, mtu=MTU, length=64 * SLOT, more=more)
+        self.ends = ends = Ends(profile=profile, mtu=MTU, length=64 * SLOT, more=more, settings=settings)
         numbers = random.Random(seed)
         self.operations = [CYCLE[number % len(CYCLE)] for number in range(messages)]
         self.sizes = [8 if "ATOMIC" in each.name else numbers.randint(0, 5 * MTU) for each in self.operations]
