@@ -14,7 +14,7 @@ export PYTHON
 python = .venv/bin/python
 emu = .venv/bin/emu
 # Ordinary users' tests run inside a user namespace, where there is one to be had.
-pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest
+pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-for-tests demo test test-all lint bench fuzz
@@ -22,7 +22,7 @@ pytest = scripts/with-caches $(python) -m emu.lab.rootless $(python) -m pytest
 help:
 	@echo 'make install    system packages and .venv: whatever is missing'
 	@echo 'make demo       the main job: RDMA WRITEs over a leaf-spine fabric of namespaces, as a latency table'
-	@echo 'make test       lint, types and the test suite (test-all: the long tests too)'
+	@echo 'make test       lint, types and the test suite, on JOBS cores (test-all: the long tests too)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make bench      events, speed and memory'
 	@echo 'make fuzz       FRAMES hostile frames against parsers and machines (1,000,000; SEED, JOBS)'

@@ -32,7 +32,13 @@ def without_namespaces() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips `lab` tests where no namespace can be made; never in CI, which must be able to."""
+    """Skips `lab` tests where no namespace can be made; never in CI, which must be able to.
+
+    What looks at the whole machine, its namespaces and processes, runs one after the other, beside all else.
+    """
+    for item in items:
+        if item.get_closest_marker("lab") or item.path.is_relative_to(ROOT / "tests" / "crash"):
+            item.add_marker(pytest.mark.xdist_group("machine"))
     wanting = [item for item in items if item.get_closest_marker("lab")]
     if wanting and "CI" not in os.environ and (reason := without_namespaces()):
         for item in wanting:

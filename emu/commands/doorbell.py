@@ -19,16 +19,22 @@ from emu.report.table import count_text
 from emu.scenario.field import parse_message_bytes
 from emu.scenario.host_path import PATHS
 
-OWN = {"profile": "native", "path": list(PATHS), "gpu_direct": "on", "sizes": [8], "warps": [1, 128], "qps": None}
+OWN = {
+    "profile": "native",
+    "path": list(PATHS),
+    "gpu_direct": "on",
+    "sizes": [8],
+    "warps": [1, 128],
+    "cores": None,
+    "qps": None,
+}
 """What `--published` chooses itself, and its value where it is not given."""
 GPU_DIRECT = {"on": (True,), "off": (False,), "both": (True, False)}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add what to measure, and the options."""
-    parser.add_argument(
-        "--profile", metavar="NAME", default=OWN["profile"], help="a profile, by name or path (default native)"
-    )
+    parser.add_argument("--profile", metavar="NAME", default=OWN["profile"], help="a name or path (default native)")
     parser.add_argument(
         "--path",
         metavar="A,B",
@@ -53,6 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--warps", metavar="A,B", type=listed(whole(1, 65_536)), default=OWN["warps"], help="GPU warps (default 1,128)"
     )
     parser.add_argument(
+        "--cores", metavar="A,B", type=listed(whole(1, 1024)), help="proxy threads (default host.cpu.cores)"
+    )
+    parser.add_argument(
         "--qps", metavar="N", type=whole(1, 65_536), help="queue pairs (default host.queues.num_rc_per_pe)"
     )
     parser.add_argument(
@@ -75,6 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
         gpu_direct=GPU_DIRECT[arguments.gpu_direct],
         sizes_bytes=arguments.sizes,
         warps=arguments.warps,
+        cores=arguments.cores or (None,),
         qps=arguments.qps,
         messages=arguments.messages,
         settings=arguments.settings,

@@ -67,6 +67,7 @@ class QueuePairState:
         "answers",
         "armed_ps",
         "complete",
+        "early_limit",
         "envelope",
         "holds_early",
         "is_answering",
@@ -109,6 +110,7 @@ class QueuePairState:
         self.is_mute = False  # in error by itself, or reset: it answers nothing more
         self.parked: list[SendWqe] | None = None  # what waits while the send queue drains; None: it does not drain
         self.holds_early = isinstance(responder, SelectiveResponder)  # and so does its requester
+        self.early_limit = responder.hold_packets if isinstance(responder, SelectiveResponder) else 0
         self.answers: deque[AnyAnswer] = deque()  # owed and ready to leave, in order
         self.is_answering = False  # whether it waits for its turn to answer
         self.queued = False  # whether it waits for its turn to send, or for its pacing

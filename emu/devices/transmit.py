@@ -74,10 +74,12 @@ class Transmit:
     def owe(self, state: QueuePairState, answer: AnyAnswer, waited: int) -> None:
         """An answer may leave, after those of its queue pair; where its time since was: emu/parts.py.
 
-        An acknowledgement is merged with one before it.
+        An acknowledgement is merged with one before it; the answers to early packets, which cannot be, have a limit.
         """
         answers = state.answers
         if not isinstance(answer, tuple):
+            if isinstance(answer, Early) and len(answers) > state.early_limit:
+                return
             self._go_on(state, answer, waited)
         if answers and isinstance(answer, tuple) and isinstance(answers[-1], tuple):
             answers[-1] = merge(answers[-1], answer)

@@ -48,6 +48,7 @@ class Plan:
     gpu_direct: Sequence[bool] = (True,)
     sizes_bytes: Sequence[int] = (8,)
     warps: Sequence[int] = (1, 128)
+    cores: Sequence[int | None] = (None,)  # of cpu_proxy; None: as the profile has it
     qps: int | None = None  # None: num_rc_per_pe
     messages: int | None = None  # for each rate; None: what `_messages` says
     settings: Sequence[str] = ()
@@ -62,6 +63,7 @@ class Case:
     gpu_direct: bool
     size_bytes: int
     warps: int
+    cores: int | None
     qps: int
     legs: Scenario
     rate: Scenario
@@ -70,7 +72,9 @@ class Case:
     def name(self) -> str:
         """As progress and complaints call it."""
         bounce = "" if self.gpu_direct else " without GPU-direct"
-        return f"{self.path}{bounce} {format_size(self.size_bytes)} {self.warps} warp{'s' if self.warps > 1 else ''}"
+        cores = f" {self.cores} core{'s' if self.cores > 1 else ''}" if self.cores else ""
+        many = "s" if self.warps > 1 else ""
+        return f"{self.path}{bounce}{cores} {format_size(self.size_bytes)} {self.warps} warp{many}"
 
 
 @dataclass(slots=True)
@@ -95,11 +99,12 @@ def cases_of(plan: Plan) -> list[Case]:
     """Every row's scenarios, all checked before the first runs. Raises ScenarioError."""
     _check(plan)
     return [
-        _case(plan, path, direct, size_bytes, warps)
+        _case(plan, path, direct, size_bytes, warps, cores)
         for path in dict.fromkeys(plan.paths)
         for direct in plan.gpu_direct
         for size_bytes in dict.fromkeys(plan.sizes_bytes)
         for warps in dict.fromkeys(plan.warps)
+        for cores in (dict.fromkeys(plan.cores) if path == "cpu_proxy" else (None,))
     ]
 
 
@@ -130,13 +135,14 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     if life is None or rate is None:
         return None
     (message, steps), (times, wire_ps) = life, rate
-    limits = _limits(case, message, wire_ps)
+    limits = _limits(case, message, wire_ps, len(times))
     binding = min(limits, key=lambda name: limits[name])
     return {
         "path": case.path,
         "gpu_direct": case.gpu_direct,
         "size_bytes": case.size_bytes,
         "warps": case.warps,
+        "cores": case.cores,
         "qps": case.qps,
         "link_bps": case.rate.fabric.rate_bps,
         "messages_per_s": _per_second(times),
@@ -153,12 +159,14 @@ def _row(case: Case, options: Options, found: Doorbells) -> dict[str, Any] | Non
     }
 
 
-def _limits(case: Case, message: Message, wire_ps: Fraction) -> dict[str, Fraction]:
+def _limits(case: Case, message: Message, wire_ps: Fraction, messages: int) -> dict[str, Fraction]:
     """Each bound of the rate. A full send queue is one, too: what it holds, in the time that a message takes alone."""
     queues = case.rate.host.queues
     assert queues is not None
     limits = Limits(case.rate.host, size_bytes=case.size_bytes, qps=case.qps, wire_ps=wire_ps)
     held = case.qps * (queues.qp_depth // limits.blocks)
+    if messages < 2 * held:
+        return limits.terms()  # they never fill, or not for long
     alone_ps = message.completed_ps - message.posted_ps
     return {**limits.terms(), SEND_QUEUES: Fraction(held * SECOND, alone_ps)}
 
@@ -240,19 +248,21 @@ def _check(plan: Plan) -> None:
             raise ScenarioError(f"--warps: {warps} is out of range; allowed: 1 to 65536")
     for text in plan.settings:
         path = text.partition("=")[0].strip()
-        for refused, instead in REFUSED_SETTINGS.items():
+        own = {"host.cpu.cores": "use --cores"} if plan.cores != (None,) else {}
+        for refused, instead in (REFUSED_SETTINGS | own).items():
             if f"{refused}.".startswith(f"{path}.") or f"{path}.".startswith(f"{refused}."):
                 raise ScenarioError(one_line(f"--set {show(text)[1:-1]}: {refused} is not set here: {instead}"))
 
 
-def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int) -> Case:
-    legs = _scenario(plan, path, gpu_direct, size_bytes, warps, count=LEGS_MESSAGES, qps=1, depth=1)
+def _case(plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int, cores: int | None) -> Case:
+    host = {"path": path, "gpu_direct": gpu_direct, "gpu": {"warps": warps}, "cpu": {"cores": cores} if cores else {}}
+    legs = _scenario(plan, host, size_bytes, count=LEGS_MESSAGES, qps=1, depth=1)
     queues = legs.host.queues
     assert queues is not None
     qps = plan.qps or queues.num_rc_per_pe
     count = max(1, (plan.messages or _messages(size_bytes)) // qps)
-    rate = _scenario(plan, path, gpu_direct, size_bytes, warps, count=count, qps=qps, depth=queues.qp_depth)
-    return Case(path, gpu_direct, size_bytes, warps, qps, legs, rate)
+    rate = _scenario(plan, host, size_bytes, count=count, qps=qps, depth=queues.qp_depth)
+    return Case(path, gpu_direct, size_bytes, warps, cores, qps, legs, rate)
 
 
 def _messages(size_bytes: int) -> int:
@@ -260,9 +270,7 @@ def _messages(size_bytes: int) -> int:
     return min(MESSAGES, max(FEWEST_MESSAGES, ENOUGH_BYTES // max(size_bytes, 1)))
 
 
-def _scenario(
-    plan: Plan, path: str, gpu_direct: bool, size_bytes: int, warps: int, *, count: int, qps: int, depth: int
-) -> Scenario:
+def _scenario(plan: Plan, host: dict[str, Any], size_bytes: int, *, count: int, qps: int, depth: int) -> Scenario:
     traffic = {
         "kind": "write",
         "pairs": [PAIR],
@@ -273,14 +281,14 @@ def _scenario(
     }
     topology = {"kind": "leaf_spine", "leaves": 1, "spines": 1, "hosts_per_leaf": 2}
     given = {
-        "name": f"doorbell {path}",
+        "name": f"doorbell {host['path']}",
         "fabric": {"profile": plan.profile, "topology": topology},
-        "host": {"path": path, "gpu_direct": gpu_direct, "gpu": {"warps": warps}},
+        "host": {name: value for name, value in host.items() if value != {}},
         "traffic": [traffic],
     }
     options: dict[Place, str] = {
         ("fabric", "profile"): f"--profile {plan.profile}",
-        ("host", "path"): f"--path {path}",
+        ("host", "path"): f"--path {host['path']}",
         ("traffic", 0): f"--sizes {format_size(size_bytes)}",
         ("traffic", 0, "qps"): f"--qps {qps}",
         ("traffic", 0, "count"): f"--messages {plan.messages or _messages(size_bytes)}",

@@ -9,7 +9,8 @@ from functools import partial
 from emu.devices.nic import Nic
 from emu.devices.queue_pair import QueuePairState
 from emu.engine import Engine
-from emu.frame import Frame
+from emu.errors import VerbsError
+from emu.frame import Frame, Message
 from emu.host.answers import Answers
 from emu.host.bounce import Bounces
 from emu.host.completion import cqe_of_receive, status_of
@@ -20,8 +21,9 @@ from emu.host.landing import Copied, LandingPlace
 from emu.host.places import CONTEXT_BYTES, REQUEST_BYTES, RING_BYTES, UAR_START
 from emu.host.proxy import Requests
 from emu.host.queue import HostQueue, Job
+from emu.host.telling import Telling
 from emu.host.tree import Tree
-from emu.host.wqe import is_inline
+from emu.host.wqe import is_inline, most_blocks
 from emu.host.writer import WqeWriter
 from emu.mlx5.cqe import CQE_BYTES
 from emu.mlx5.doorbell import DOORBELL_BYTES, RECORD_BYTES, UAR_BYTES
@@ -67,7 +69,7 @@ class Host:
         self._answers = Answers(engine, nic, tree.nic, self._bounces)
         self._queues: dict[QueuePairState, HostQueue] = {}
         self._numbers: dict[QueuePairState, int] = {}
-        self._receives: dict[QueuePairState, tuple[int, deque[Received]]] = {}
+        self._receives: dict[QueuePairState, tuple[int, deque[tuple[Message | None, Received]]]] = {}
         nic.memory.watch(self._registered)
         gpu_writer = WqeWriter(tree.gpu, tree.gpu_memory, queues.inline_bytes, taps, signals=True)
         synchronises = model.path == "cpu_sync"
@@ -98,7 +100,6 @@ class Host:
         queue = self._queues.pop(state, None)
         if queue is not None:
             self.front_end.forget(queue)
-            self.queue_memory.unwatch(queue.cq_addr)
             for memory in (self.tree.host_memory, self.tree.gpu_memory):
                 memory.unwatch(queue.word_addr)
             if queue.is_blocked:
@@ -111,6 +112,9 @@ class Host:
         queue = self._queues.get(state)
         if queue is None:
             queue = self._queues[state] = self._make_queue(state)
+        blocks = most_blocks(wqe)
+        if blocks > self._depth:
+            raise VerbsError(f"a WQE of {blocks} blocks in a send queue of {self._depth} (host.queues.qp_depth)")
         job = Job(queue, wqe)
         if self._bounces is None:
             self._ask(job)
@@ -136,12 +140,13 @@ class Host:
         """CQEs of receives, behind the bytes that they tell of."""
         if state not in self._receives:
             address = self.queue_memory.space.allocate(CQE_BYTES)
-            waiting: deque[Received] = deque()
+            waiting: deque[tuple[Message | None, Received]] = deque()
             self._receives[state] = (address, waiting)
-            self.queue_memory.watch(address, partial(self._receive_here, state, waiting))
+            telling = Telling(self._places, state.receive)
+            self.queue_memory.watch(address, partial(self._receive_here, waiting, telling))
         address, waiting = self._receives[state]
         for each in receives:
-            waiting.append(each)
+            waiting.append((self._places.ended if self._bounces is not None else None, each))
             self.tree.nic.write(address, cqe_of_receive(each, self._numbers[state]))
 
     def owe(self, state: QueuePairState, answer: AnyAnswer) -> None:
@@ -178,6 +183,7 @@ class Host:
 
     def _make_queue(self, state: QueuePairState) -> HostQueue:
         queue = HostQueue(self._numbers[state], state, self.queue_memory, self._depth, collapsed=self._collapsed)
+        queue.telling = Telling(self._places, state.complete)
         queue.cqe_note = CqeNote(partial(self._cqe_here, queue))
         queue.context_addr = self.tree.host_memory.space.allocate(CONTEXT_BYTES)
         self.front_end.queues[queue.qp_num] = queue
@@ -225,6 +231,8 @@ class Host:
 
     def _cqe_here(self, queue: HostQueue, tlp: Tlp) -> None:
         """A CQE is in memory: whoever polls it sees it a little later."""
+        if queue.is_gone:
+            return
         queue.written_cqes.append(bytes(tlp.payload))
         if len(queue.written_cqes) == 1:
             self._poll(queue)
@@ -270,15 +278,17 @@ class Host:
 
     def _complete(self, queue: HostQueue, done: list[Completion]) -> None:
         for completion in done:
-            queue.state.complete(completion)
+            wqe, status = completion
+            fetches = self._bounces is not None and wqe.segments is None and not status
+            queue.telling.put(wqe.message if fetches else None, completion)
 
-    def _receive_here(self, state: QueuePairState, waiting: deque[Received], _: Tlp) -> None:
+    def _receive_here(self, waiting: deque[tuple[Message | None, Received]], telling: Telling, _: Tlp) -> None:
         poll_ps = self._gpu.poll_ps if self._on_gpu else self._cpu.poll_ps
-        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (state, waiting))
+        self.engine.at(self.engine.now_ps + poll_ps, self._receive_seen, (waiting, telling))
 
-    def _receive_seen(self, seen: tuple[QueuePairState, deque[Received]]) -> None:
-        state, waiting = seen
-        state.receive(waiting.popleft())
+    def _receive_seen(self, seen: tuple[deque[tuple[Message | None, Received]], Telling]) -> None:
+        waiting, telling = seen
+        telling.put(*waiting.popleft())
 
 
 assert RING_BYTES % REQUEST_BYTES == 0

@@ -52,7 +52,18 @@ class Copied:
 class LandingPlace:
     """One host's. Bytes of a message are visible once all of them lie in the GPU's memory."""
 
-    __slots__ = ("_bounces", "_copy_ps", "_cpu", "_engine", "_memory", "_nic", "_nic_dma", "_pieces")
+    __slots__ = (
+        "_bounces",
+        "_copy_ps",
+        "_cpu",
+        "_engine",
+        "_memory",
+        "_nic",
+        "_nic_dma",
+        "_pieces",
+        "_watched",
+        "ended",
+    )
 
     def __init__(self, engine: Engine, nic: Nic, tree: Tree, bounces: Bounces | None, copy_ps: int) -> None:
         self._engine = engine
@@ -63,6 +74,8 @@ class LandingPlace:
         self._bounces = bounces  # None: straight into the GPU's memory
         self._copy_ps = copy_ps
         self._pieces: dict[Message, list[Places]] = {}  # of messages that have begun: what to copy on
+        self._watched: dict[Message, Callable[[], object]] = {}
+        self.ended: Message | None = None  # with the last frame, if that was a message's last
 
     def land(self, places: Places, frame: Frame, *, ends: bool) -> None:
         """The frame's payload for those places; with `ends` its message is whole.
@@ -75,6 +88,7 @@ class LandingPlace:
         if self._bounces is not None and message is not None and is_new and places:
             self._pieces.setdefault(message, []).append(places)
         ends = ends and is_new
+        self.ended = message if ends else None
         if message is not None and ends:
             message.last_bit_ps = now_ps - self._nic.timing.receive_ps
             self._engine.hold()  # a requester may see its CQE before the data can be seen here
@@ -126,3 +140,10 @@ class LandingPlace:
     def _deliver(self, message: Message, parts: int) -> None:
         message.parts = parts
         self._nic.deliver(message)
+        action = self._watched.pop(message, None)
+        if action is not None:
+            action()
+
+    def when_delivered(self, message: Message, action: Callable[[], object]) -> None:
+        """Call it once the message, which has come, is visible."""
+        self._watched[message] = action

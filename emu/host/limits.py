@@ -129,5 +129,5 @@ class Limits:
             return (gpu.post_ps + Fraction(gpu.ring_ps, self._batch())) / gpu.warps
         if self._host.path == "cpu_sync":
             return Fraction(cpu.synchronize_ps + cpu.post_ps)
-        threads_ps = (cpu.request_ps + Fraction(cpu.poll_ps, cpu.batch)) / cpu.cores
+        threads_ps = (cpu.request_ps + Fraction(cpu.poll_ps, cpu.batch)) / min(cpu.cores, self._qps)
         return max(threads_ps, Fraction(gpu.request_ps, gpu.warps))

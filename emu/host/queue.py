@@ -7,6 +7,7 @@ from typing import Any
 
 from emu.devices.queue_pair import QueuePairState
 from emu.host.memory import Memory
+from emu.host.telling import Telling
 from emu.mlx5.cqe import CQE_BYTES, INVALID_CQE, owner_of
 from emu.mlx5.doorbell import RECORD_BYTES
 from emu.mlx5.ring import Ring
@@ -94,11 +95,14 @@ class HostQueue:
         "signaled",
         "sq_addr",
         "state",
+        "telling",
         "told",
         "unfinished",
         "word_addr",
         "written_cqes",
     )
+
+    telling: Telling  # what its program is told of completions
 
     def __init__(self, qp_num: int, state: QueuePairState, memory: Memory, depth: int, *, collapsed: bool) -> None:
         self.qp_num = qp_num

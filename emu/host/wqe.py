@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from emu.devices.queue_pair import QueuePairState
 from emu.host.queue import Job
+from emu.mlx5.segments import blocks_of, inline_segments
 from emu.mlx5.wqe import Fence, Wqe, WqeOpcode
 from emu.opcodes import RC, UC, UD
 from emu.transport.memory import Access
@@ -31,6 +32,12 @@ INLINE_OPCODES = (*CONSUMES_RECEIVE, WROpcode.RDMA_WRITE)
 def is_inline(send: SendWqe, limit_bytes: int) -> bool:
     """Whether its bytes go into the WQE: because they are few, or were taken at posting."""
     return send.opcode in INLINE_OPCODES and (send.is_inline or 0 < send.size_bytes <= limit_bytes)
+
+
+def most_blocks(send: SendWqe) -> int:
+    """WQEBBs that it may take, unless the queue's own limit makes more of it inline."""
+    segments = inline_segments(send.size_bytes) if send.is_inline else len(send.places) + (send.opcode in ATOMICS)
+    return blocks_of(2 + segments)
 
 
 def wqe_of(job: Job, *, inline_limit_bytes: int) -> Wqe:

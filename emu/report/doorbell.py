@@ -43,7 +43,8 @@ def _one_a_path(rows: Sequence[Row]) -> list[Row]:
 
 
 def _label(row: Row) -> str:
-    return f"{row['path']}{'' if row['gpu_direct'] else ', no GPU-direct'}"
+    cores = f", {row['cores']} core{'s' if row['cores'] > 1 else ''}" if row["cores"] else ""
+    return f"{row['path']}{'' if row['gpu_direct'] else ', no GPU-direct'}{cores}"
 
 
 def _life(row: Row) -> Iterator[str]:

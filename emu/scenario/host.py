@@ -47,13 +47,17 @@ class Nic(Model):
         return self
 
 
+def _or_wire(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"enum": ["memory", "veth"]})
+
+
 class Host(Model):
     """`path`: how a work request reaches the NIC; `none`: frames start there, and the rest below is not to be had."""
 
     path: Annotated[Literal["none", "ibgda", "cpu_proxy", "cpu_sync"], *choice("none", *PATHS)] = "none"
     gpu_direct: Flag = True
     nic: Nic
-    pcie: Pcie | None = None
+    pcie: Pcie | None = Field(None, json_schema_extra=_or_wire)  # or its wire alone
     gpu: Gpu | None = None
     cpu: Cpu | None = None
     queues: Queues | None = None
@@ -69,3 +73,12 @@ class Host(Model):
             for place in places:
                 raise refuse(f"acts on the way to the NIC, and path is none; set path to {', '.join(PATHS)}", *place)
         return given
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Self:
+        if self.path != "none":
+            places: list[tuple[str, ...]] = [(key,) for key in PATH_SECTIONS if getattr(self, key) is None]
+            places += [("nic", key) for key in FRONT_END_KEYS if getattr(self.nic, key) is None]
+            for place in places:
+                raise refuse("is empty, and path needs it; leave it out to have the profile's", *place)
+        return self

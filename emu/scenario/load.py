@@ -18,6 +18,8 @@ from emu.scenario.profile import SECTIONS, Profile, is_path, load_profile, profi
 from emu.scenario.provenance import Provenance
 from emu.scenario.victim import choose_pair
 
+PCIE = ["host", "pcie"]
+
 
 def load(source: str | Path, settings: Sequence[str] = (), seed: int | None = None) -> Scenario:
     """The scenario in a file, or the built-in of that name. Raises ScenarioError: one line, with file, line and key.
@@ -59,6 +61,7 @@ def _resolve(
     given_by: Mapping[Place, str] | None = None,
 ) -> Scenario:
     given = _top(document)
+    _spell_out(given)
     options = dict(given_by or {})
     for text in settings:
         options[_set(given, text)] = f"--set {text}"
@@ -111,13 +114,23 @@ def _set(given: dict[str, Any], text: str) -> Place:
         last = number == len(steps) - 1
         key = _step(part, step, f"{label}: {dotted(place)}")
         place.append(key)
-        if last:
+        if last and place == PCIE and isinstance(value, str) and isinstance(part.get(key), dict):
+            part[key]["wire"] = value
+        elif last:
             part[key] = value
         elif isinstance(part, dict):
             part = part.setdefault(key, {})
         else:
             part = part[key]
+    _spell_out(given)
     return tuple(place)
+
+
+def _spell_out(given: dict[str, Any]) -> None:
+    """`pcie: veth` says which wire, and nothing else of it."""
+    host = given.get(PCIE[0])
+    if isinstance(host, dict) and isinstance(host.get(PCIE[1]), str):
+        host[PCIE[1]] = {"wire": host[PCIE[1]]}
 
 
 def _step(part: Any, step: str, label: str) -> str | int:
@@ -172,8 +185,6 @@ def _fill(given: dict[str, Any], profile: Profile) -> None:
     """Add the profile's values where the scenario gives none, and to a group those that it does not change."""
     host = given.get("host")
     has_path = isinstance(host, dict) and host.get("path", "none") != "none"
-    if has_path and isinstance(host, dict) and isinstance(host.get("pcie"), str):
-        host["pcie"] = {"wire": host["pcie"]}  # `pcie: veth` says which wire
     for section in SECTIONS:
         if not has_path and section[0] == "host" and section[-1] in PATH_SECTIONS:
             continue

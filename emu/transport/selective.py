@@ -32,6 +32,11 @@ class SelectiveResponder(Responder):
         super().__init__(memory, config, queue, first_psn)
         self._held: dict[int, Frame] = {}
 
+    @property
+    def hold_packets(self) -> int:
+        """As many of them as wait at once, and so as many answers as may wait to say so."""
+        return self._config.hold_packets
+
     def next_held(self) -> Frame | None:
         """What came early and is expected now, to be handed in again; ask again after that."""
         return self._held.pop(self._expected, None) if self._held else None

@@ -189,9 +189,9 @@ class QP:
         if self._outstanding >= self.max_send_wr:
             raise VerbsError(f"the send queue of {self.max_send_wr} work requests is full")
         wqe = wqe_of(self, wr, self.posted)
+        context.nic.post(self._attached(), wqe)
         self.posted += 1
         self._outstanding += 1
-        context.nic.post(self._attached(), wqe)
         if context.taps.message_posted:
             context.taps.message_posted(wqe.message)
         return wqe.message

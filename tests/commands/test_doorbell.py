@@ -10,7 +10,18 @@ import pytest
 from emu.cli import main
 
 ROW = {
-    *("path", "gpu_direct", "size_bytes", "warps", "qps", "link_bps", "messages_per_s", "limit_per_s", "bound_by"),
+    *(
+        "path",
+        "gpu_direct",
+        "size_bytes",
+        "warps",
+        "cores",
+        "qps",
+        "link_bps",
+        "messages_per_s",
+        "limit_per_s",
+        "bound_by",
+    ),
     *("limits_per_s", "latency_ns", "completion_latency_ns", "breakdown_ns", "nic_ns", "network_ns", "steps"),
 }
 LITTLE = ("doorbell", "--wire", "memory", "--messages", "100", "--warps", "4")

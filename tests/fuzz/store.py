@@ -47,11 +47,11 @@ class Store:
         """What is in the regions now."""
         return tuple(bytes(region.buffer) for region in self.regions)
 
-    def check(self, opcode: int | None, before: tuple[bytes, ...]) -> None:
-        """Nothing changed but where a frame of that opcode (None: no frame) may write."""
-        allowed = self._target(opcode)
+    def check(self, opcode: int | None, before: tuple[bytes, ...], *held: int) -> None:
+        """Nothing changed but where a frame of that opcode (None: no frame) may write, or of what awaited it."""
+        allowed = [self._target(each) for each in (opcode, *held)]
         for region, was in zip(self.regions, before, strict=True):
-            assert region is allowed or region.buffer == was, f"memory changed that may not: {self._name(region)}"
+            assert region in allowed or region.buffer == was, f"memory changed that may not: {self._name(region)}"
 
     def check_all(self) -> None:
         """What nothing may ever change is as it was."""

@@ -22,6 +22,7 @@ from tests.fuzz.world import World
 
 ROCE = "profile: roce"
 IB_CCA = "profile: roce, congestion_control: ib_cca, cc_preset: default"
+SELECTIVE = "selective repeat, "
 FIRST, MORE = 1500, 2000  # frames before and between the two looks at what is kept
 GROWTH_BYTES = 16 * 1024  # 8 bytes a frame
 EVENTS = 2500  # on their way at once: answers in their turnaround, notices, timers
@@ -45,7 +46,7 @@ class Victim:
     """A world of one connection whose peer is silent, and frames to it."""
 
     def __init__(self, kind: str = ROCE) -> None:
-        self.world = World(random.Random(5), kind)
+        self.world = World(random.Random(5), kind.removeprefix(SELECTIVE), selective=kind.startswith(SELECTIVE))
         self.here, there = self.world.pairs[0]
         self.store = self.world.victim.store
         peer, own = self.world.peer.context, self.world.victim.context
@@ -55,7 +56,7 @@ class Victim:
     def frame(self, opcode: int, ahead: int = 0, payload: bytes = b"") -> Frame:
         """A request whose number is so far from the first."""
         frame = Frame(self.envelope, opcode, self.psn + ahead & PSN_MASK, payload)
-        if opcode in (opcodes.READ_REQUEST, opcodes.WRITE_ONLY_WITH_IMMEDIATE):
+        if opcode in (opcodes.READ_REQUEST, opcodes.WRITE_ONLY, opcodes.WRITE_ONLY_WITH_IMMEDIATE):
             region = self.store.readable if opcode == opcodes.READ_REQUEST else self.store.writable
             frame.reth = (region.addr, region.rkey, region.length if opcode == opcodes.READ_REQUEST else len(payload))
         if opcode == opcodes.FETCH_ADD:
@@ -100,6 +101,19 @@ def gaps(victim: Victim) -> Iterator[Frame]:
     while True:
         number = number % 2**22 + 1
         yield victim.frame(opcodes.SEND_ONLY, number, b"gap")
+
+
+def one_gap(victim: Victim) -> Iterator[Frame]:
+    """The same early packet, each copy of which is answered."""
+    while True:
+        yield victim.frame(opcodes.SEND_ONLY, 3, b"gap")
+
+
+def gaps_filled(victim: Victim) -> Iterator[Frame]:
+    """Early packets, and then what they have waited for."""
+    for start in range(0, 2**22, 8):
+        for ahead in (*range(7, 0, -1), 0):
+            yield victim.frame(opcodes.WRITE_ONLY, start + ahead)
 
 
 def immediates(victim: Victim) -> Iterator[Frame]:
@@ -174,6 +188,9 @@ FLOODS: dict[str, tuple[Callable[[Victim], Iterator[Frame]], str]] = {
     "new atomics": (new_atomics, ROCE),
     "duplicate READs": (duplicate_reads, ROCE),
     "gaps": (gaps, ROCE),
+    "gaps, selective": (gaps, SELECTIVE + ROCE),
+    "one gap, selective": (one_gap, SELECTIVE + ROCE),
+    "gaps that are filled, selective": (gaps_filled, SELECTIVE + ROCE),
     "immediates": (immediates, ROCE),
     "marked, DCQCN": (marked, ROCE),
     "marked, IB CCA": (marked, IB_CCA),

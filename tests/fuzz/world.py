@@ -23,6 +23,7 @@ from emu.transport.memory import MemoryRegion
 from emu.transport.psn import PSN_MASK
 from emu.transport.requester import Requester
 from emu.transport.responder import Responder
+from emu.transport.selective import SelectiveRequester, SelectiveResponder
 from emu.transport.unreliable import UcResponder, UnreliableRequester
 from emu.units import US
 from emu.verbs import CQ, QP, SGE, Context, QPAttr, QPState, QPType, RecvWR, SendWR, WROpcode
@@ -48,8 +49,10 @@ OF_TYPE = {QPType.RC: opcodes.RC, QPType.UC: opcodes.UC, QPType.UD: opcodes.UD}
 class Host:
     """A context with memory, queues and receives."""
 
-    def __init__(self, context: Context, numbers: random.Random) -> None:
-        context.config = replace(context.config, window_packets=WINDOW, end_to_end_credits=numbers.random() < 0.5)
+    def __init__(self, context: Context, numbers: random.Random, *, selective: bool) -> None:
+        credits = numbers.random() < 0.5
+        context.config = replace(context.config, window_packets=WINDOW, end_to_end_credits=credits, selective=selective)
+        context.responder = replace(context.responder, hold_packets=WINDOW if selective else 0)
         self.context = context
         self.pd = context.alloc_pd()
         self.store = Store(self.pd.memory, numbers)
@@ -78,15 +81,18 @@ class Host:
 class World:
     """`h0` is the victim, `h1` the peer of its connections."""
 
-    def __init__(self, numbers: random.Random, kind: str | None = None) -> None:
+    def __init__(self, numbers: random.Random, kind: str | None = None, *, selective: bool | None = None) -> None:
         self.numbers = numbers
+        self.selective = numbers.random() < 0.5 if selective is None else selective
         self.mtu_bytes = numbers.choice(MTUS)
         assembly = Assembly(scenario_of(kind or numbers.choice(KINDS), self.mtu_bytes))
         self.engine, self.fabric = assembly.engine, assembly.fabric
         self.fabric.join(None)
         self.framing = framing_of(assembly.scenario)
         self.doors = [self.fabric.links["s0-h0"][1], self.fabric.links["h1-s0"][1]]
-        self.victim, self.peer = (Host(self.fabric.contexts[name], numbers) for name in ("h0", "h1"))
+        self.victim, self.peer = (
+            Host(self.fabric.contexts[name], numbers, selective=self.selective) for name in ("h0", "h1")
+        )
         self.nic = self.victim.context.nic
         self.pairs: list[tuple[QP, QP]] = []
         self.connect(QPType.RC)
@@ -178,13 +184,25 @@ class World:
         door = self.doors[roundabout]
         store, before, waiting = self.victim.store, self.victim.store.look(), len(self.engine.queue)
         most = 8 + sum(qp._outstanding + len(qp._receives) for qp, _ in self.pairs)
+        held = () if isinstance(frame, ControlFrame) else self._held(frame)
         door.take_in(frame)
-        store.check(None if isinstance(frame, ControlFrame) else frame.opcode, before)
+        store.check(None if isinstance(frame, ControlFrame) else frame.opcode, before, *held)
         assert len(self.engine.queue) - waiting <= most, f"{len(self.engine.queue) - waiting} events by one frame"
+        answers = 4 * DEPTH + 1 + (WINDOW if self.selective else 0)
         for state in self.nic.queue_pairs.values():
-            assert len(state.answers) <= 4 * DEPTH + 1, f"{len(state.answers)} answers are owed"
+            assert len(state.answers) <= answers, f"{len(state.answers)} answers are owed"
         for lane in self.nic._transmit.lanes:
             assert len(lane.notices) <= NOTICES_LIMIT, f"{len(lane.notices)} congestion notifications wait"
+
+    def _held(self, frame: Frame) -> tuple[int, ...]:
+        """Opcodes of the early frames that this one may be what they wait for."""
+        state = self.nic.queue_pairs.get(frame.envelope.destination_qp)
+        if state is None or not isinstance(state.requester, SelectiveRequester):
+            return ()
+        assert isinstance(state.responder, SelectiveResponder)
+        early = (*state.responder._held.values(), *state.requester._held_back.values())
+        assert len(early) <= 2 * WINDOW, f"{len(early)} early frames are kept"
+        return tuple(each.opcode for each in early)
 
     def go_on(self, duration_ps: int) -> None:
         """Time passes, and both hosts see what has completed."""

@@ -81,10 +81,12 @@ class Legs:
 
     def read(self, at: int, size: int, *, gpu: bool) -> list[tuple[int, int]]:
         """A read asked for at `at`: when how many bytes are here, from the first on, request by request."""
-        found, here = [], 0
+        found: list[tuple[int, int]] = []
+        here, tags = 0, self.pcie.tags
         asks, answers = Wire(self.rate), Wire(self.rate)
         for request in cut(size, self.pcie.mrrs_bytes):
-            asked = asks.send(at, MRD) + self.way + self.ser(MRD)
+            may = found[len(found) - tags][0] if len(found) >= tags else at  # its tag comes free
+            asked = asks.send(may, MRD) + self.way + self.ser(MRD)
             ready = asked + (self.gpu.read_ps if gpu else self.cpu.read_ps)
             end = 0
             for piece in cut(request, self.pcie.mps_bytes):

@@ -15,7 +15,7 @@ from tests.host.legs import Legs
 from tests.verbs.ends import Ends
 
 SIZES = (0, 1, 8, 256, 513, 4096, 4097, 65536)
-PLAIN = ["fabric.credits.refresh=never"]
+PLAIN = ["fabric.flow_control=none"]  # whose packets others would wait for
 
 
 def sent(size: int, *given: str) -> tuple[Ends, Message]:
@@ -102,6 +102,7 @@ def hosts(draw: st.DrawFn) -> list[str]:
         "pcie.width": st.sampled_from([1, 4, 8, 16]),
         "pcie.mps": st.sampled_from(["128B", "256B", "1KiB", "4KiB"]),
         "pcie.mrrs": st.sampled_from(["128B", "512B", "4KiB"]),
+        "pcie.tags": st.sampled_from([1, 2, 7, 256]),
         "cpu.blueflame": st.sampled_from(["true", "false"]),
         "queues.nic_handler": st.sampled_from(["gpu", "cpu"]),
         "queues.nic_buf_memtype": st.sampled_from(["gpumem", "hostmem"]),

@@ -133,7 +133,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "name": "any injection",
         "fabric": fabric,
-        "host": {"nic": nic},
+        "host": {"path": draw(st.sampled_from(["none", "none", "ibgda", "cpu_proxy", "cpu_sync"])), "nic": nic},
         "traffic": draw(st.lists(kinds_of_traffic(hosts, control), min_size=1, max_size=2)),
         "inject": draw(st.lists(rules(control, congestion, links), min_size=1, max_size=4)),
         "run": {"seed": draw(st.integers(0, 10**6))},

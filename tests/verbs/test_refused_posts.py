@@ -12,6 +12,8 @@ from emu.units import US
 from emu.verbs import (
     SGE,
     Access,
+    QPAttr,
+    QPState,
     QPType,
     RecvWR,
     SendFlags,
@@ -223,3 +225,35 @@ def test_one_coroutine_at_a_time_waits_for_a_completion_queue() -> None:
     with pytest.raises(VerbsError, match="another coroutine waits"):
         ends.run()
     ends.engine.close()
+
+
+@pytest.mark.parametrize("profile", ["native", "roce"])
+@pytest.mark.parametrize("mtu", [256, 1024])
+def test_a_datagram_is_at_most_the_path_mtu(mtu: int, profile: str) -> None:
+    """The fabric's, or less where the queue pair is told so."""
+    ends = Ends(qp_type=QPType.UD, profile=profile, mtu=1024)
+    qp = ends.here.pd.create_qp(ends.here.cq, qp_type=QPType.UD)
+    for state in (QPState.INIT, QPState.RTR, QPState.RTS):
+        qp.modify(state, QPAttr(qkey=QKEY, path_mtu_bytes=mtu))
+    ends.there.receive(0, 40 + mtu)
+    ah = ends.here.pd.create_ah(ends.there.context.address)
+    where: dict[str, Any] = {"ah": ah, "remote_qpn": ends.there.qp.qp_num, "remote_qkey": QKEY}
+    with pytest.raises(VerbsError, match=f"a datagram of {mtu + 1} bytes: at most the path MTU, {mtu}"):
+        qp.post_send(SendWR(wr_id=1, opcode=WROpcode.SEND, sge=ends.here.sge(0, mtu + 1), **where))
+    qp.post_send(SendWR(wr_id=2, opcode=WROpcode.SEND, sge=ends.here.sge(0, mtu), **where))
+    with pytest.raises(VerbsError, match="needs an address handle"):
+        qp.post_send(SendWR(wr_id=3, opcode=WROpcode.SEND, sge=ends.here.sge(0, 8)))
+    ends.run()
+    assert [each.wr_id for each in ends.here.cq.poll_cq(9)] == [2]
+    assert [each.byte_len for each in ends.there.recv_cq.poll_cq(9)] == [40 + mtu]
+
+
+@pytest.mark.parametrize("qp_type", [QPType.UC, QPType.UD])
+def test_unreliable_queue_pairs_have_fewer_operations(qp_type: QPType) -> None:
+    ends = Ends(qp_type=qp_type)
+    none = {WROpcode.RDMA_READ, WROpcode.ATOMIC_CMP_AND_SWP, WROpcode.ATOMIC_FETCH_AND_ADD, WROpcode.SEND_WITH_INV}
+    if qp_type is QPType.UD:
+        none |= {WROpcode.RDMA_WRITE, WROpcode.RDMA_WRITE_WITH_IMM}
+    for opcode in none:
+        with pytest.raises(VerbsError, match=f"a {qp_type.name} queue pair has no {opcode.name}"):
+            ends.post(opcode, 8)
