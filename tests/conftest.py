@@ -16,6 +16,7 @@ from tests.tree import ROOT
 # No deadline: a slow machine is no failure. In CI the examples are the same in every run.
 settings.register_profile("emu", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("emu")
+IN_TURN = ("crash", "lab")
 
 
 @functools.cache
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     What looks at the whole machine, its namespaces and processes, runs one after the other, beside all else.
     """
     for item in items:
-        if item.get_closest_marker("lab") or item.path.is_relative_to(ROOT / "tests" / "crash"):
+        if item.get_closest_marker("lab") or any(item.path.is_relative_to(ROOT / "tests" / each) for each in IN_TURN):
             item.add_marker(pytest.mark.xdist_group("machine"))
     wanting = [item for item in items if item.get_closest_marker("lab")]
     if wanting and "CI" not in os.environ and (reason := without_namespaces()):
