@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from emu.scenario import builtin
 from emu.scenario.load import load
 from emu.scenario.model import Scenario
@@ -29,3 +33,8 @@ def small(name: str, *settings: str) -> Scenario:
     """A built-in, with less traffic where it has much, and then without expectations."""
     less = [f"traffic.0.{each}" for start, values in LITTLE.items() if name.startswith(start) for each in values]
     return load(name, [*less, *(["expect=[]"] if less else []), *settings])
+
+
+def all_but_long(*long: str) -> list[Any]:
+    """Every built-in, as parameters of a test; of these the test takes its time."""
+    return [pytest.param(name, marks=pytest.mark.long) if name in long else name for name in builtin.names()]

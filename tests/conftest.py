@@ -32,6 +32,7 @@ def without_namespaces() -> str | None:
     return None if probe.returncode == 0 else f"mnexec -n: {probe.stderr.strip() or probe.returncode}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips `lab` tests where no namespace can be made; never in CI, which must be able to.
 

@@ -147,9 +147,14 @@ def test_links_lead_somewhere_and_pages_stay_short(path: Path) -> None:
     assert text.count("\n") <= LINES
 
 
-@pytest.mark.parametrize(
-    ("path", "block"), list(console_blocks(*PAGES)), ids=lambda each: getattr(each, "name", None) or f"line-{each.line}"
-)
+def shown() -> Iterator[Any]:
+    """Each page's blocks of commands; one whose commands take their time is a long test."""
+    for path, block in console_blocks(*PAGES):
+        marks = [pytest.mark.long] if "--published" in block.text else []
+        yield pytest.param(path, block, marks=marks, id=f"{path.name}-line-{block.line}")
+
+
+@pytest.mark.parametrize(("path", "block"), list(shown()))
 def test_the_documentation_shows_what_comes_out(path: Path, block: Block, tmp_path: Path) -> None:
     prepare(tmp_path, path)
     for command, printed in run(block, tmp_path, "memory"):

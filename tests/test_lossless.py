@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
@@ -76,6 +76,7 @@ def test_the_vendors_by_hand() -> None:
 links = st.builds(link, st.sampled_from([10, 25, 100, 400, 800]), st.integers(0, 2_000_000))
 
 
+@settings(max_examples=20)
 @given(links, st.integers(0, 5000), st.sampled_from(["0ns", "300ns", "3us"]), st.sampled_from(["256B", "4KiB"]))
 def test_the_vendors_is_never_less(link: Link, per_metre_ps: int, response: str, mtu: str) -> None:
     settings = (f"propagation={per_metre_ps}ps/m", f"pause.response={response}", f"path_mtu={mtu}")

@@ -19,6 +19,7 @@ def check(block: Block, folder: Path, wire: str) -> None:
         assert agrees(command.shown, printed), f"README.md:{block.line}: $ {command.text}\n{printed}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"line-{block.line}")
 def test_the_readme_shows_what_comes_out(block: Block, tmp_path: Path) -> None:
     check(block, tmp_path, "memory")

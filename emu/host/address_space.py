@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, mmap
 
 from emu.errors import ScenarioError
 from emu.frame import Buffer
@@ -25,7 +26,7 @@ class AddressSpace:
         self._next = window_start
         self.window_end = window_start + window_bytes
 
-    def map(self, start: int, buffer: bytearray | memoryview) -> None:
+    def map(self, start: int, buffer: bytearray | memoryview | mmap) -> None:
         """Put the buffer itself, not a copy, at `start`. Raises ScenarioError where another one lies."""
         view = memoryview(buffer).cast("B")
         end = start + len(view)
@@ -52,7 +53,7 @@ class AddressSpace:
     def allocate(self, length_bytes: int, align_bytes: int = 64) -> int:
         """`reserve`, and map zeros there."""
         start = self.reserve(length_bytes, align_bytes)
-        self.map(start, bytearray(length_bytes))
+        self.map(start, _zeros(length_bytes))
         return start
 
     def view(self, address: int, length_bytes: int) -> memoryview | None:
@@ -88,3 +89,10 @@ class AddressSpace:
         self._first, self._last_buffer = self._starts[place], self._buffers[place]
         self._end = self._first + len(self._last_buffer)
         return True
+
+
+def _zeros(length_bytes: int) -> bytearray | mmap:
+    """So many, which cost memory only where they are used: most of thousands of deep queues never is."""
+    if length_bytes < PAGESIZE:
+        return bytearray(length_bytes)
+    return mmap(-1, length_bytes, MAP_PRIVATE | MAP_ANONYMOUS)

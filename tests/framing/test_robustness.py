@@ -101,8 +101,8 @@ def check_outcomes(outcomes: Counter[str], count: int) -> None:
         assert outcomes[f"dissect: {verdict}"] > 0.002 * count, verdict
 
 
-def test_a_hundred_thousand_frames() -> None:
-    count = 100_000
+def test_frames_by_the_thousand() -> None:
+    count = 20_000
     check_outcomes(attack(3, count), count)
 
 

@@ -19,7 +19,7 @@ POLL_NS = 500
 
 @pytest.fixture(scope="module")
 def found() -> Compared:
-    return compare((), None, MEMORY, messages=600)
+    return compare((), None, MEMORY, messages=300)
 
 
 def scenario(path: str, *settings: str) -> Scenario:
@@ -56,12 +56,13 @@ def test_the_proxy_was_fitted_and_nothing_else(found: Compared) -> None:
     assert [path for path, kind in kinds.items() if kind == "calibrated"] == ["host.cpu.request"]
 
 
+@pytest.mark.long
 def test_figures_come_from_runs(found: Compared) -> None:
     assert len(found.figures) == 12
     assert len(found.doorbells.rows) == 17
     assert not found.doorbells.missing
     ours = {figure.name: figure.ours for figure in found.figures}
-    slow = compare(("host.cpu.request=1176ns",), None, MEMORY, messages=600)
+    slow = compare(("host.cpu.request=1176ns",), None, MEMORY, messages=300)
     assert slow.figures[0].ours == pytest.approx(ours["messages by the proxy (IBRC)"] / 2, rel=0.02)
     assert slow.figures[0].off < -0.45
     assert slow.figures[2].ours > 1.9 * ours[slow.figures[2].name]

@@ -68,7 +68,10 @@ def test_a_last_read_holds_its_tag_for_its_own_time() -> None:
 @pytest.mark.parametrize(
     ("size", "settings", "bound"),
     [
-        (65_536, ("fabric.rate=800Gbps", "host.pcie={mps: 4KiB, mrrs: 128B, tags: 1024}"), "PCIe to the NIC"),
+        pytest.param(
+            *(65_536, ("fabric.rate=800Gbps", "host.pcie={mps: 4KiB, mrrs: 128B, tags: 1024}"), "PCIe to the NIC"),
+            marks=pytest.mark.long,
+        ),
         (220, ("host.queues.inline=220B", "host.pcie={width: 4}"), "PCIe to the NIC"),
     ],
 )

@@ -24,7 +24,7 @@ def step(who: str, what: str, where: str, at_ns: float) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    plan = Plan(gpu_direct=(True, False), sizes_bytes=(8, 4096), warps=(128,), messages=600)
+    plan = Plan(gpu_direct=(True, False), sizes_bytes=(8, 4096), warps=(128,), messages=300)
     return measure(cases_of(plan), Options(wire="memory")).to_json()
 
 

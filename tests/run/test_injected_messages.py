@@ -38,12 +38,11 @@ def test_a_message_of_many_copies_has_one_first_bit_and_it_left_before_the_last_
     """A READ's copy that came as its answer was on its way gave the message a new first bit, after its last."""
     more = f"host: {{nic: {{ack_timeout_code: 3, loss_recovery: {recovery}}}}}"
     traffic = f"{{kind: write, pairs: {BOTH}, size: {size}, count: 12, depth: 4, qps: 2, op: {op}}}"
-    for seed in (1, 2):
-        told = seen(f"link: all, {rule}", fabric=FABRICS[fabric], traffic=traffic, more=more, seed=seed)
-        assert len(told) == 48 or any(message.status != "SUCCESS" for message in told)
-        for message in told:
-            if message.status == "SUCCESS":
-                assert message.posted_ps < message.first_bit_ps <= message.last_bit_ps - FLIGHT_PS
+    told = seen(f"link: all, {rule}", fabric=FABRICS[fabric], traffic=traffic, more=more, seed=1)
+    assert len(told) == 48 or any(message.status != "SUCCESS" for message in told)
+    for message in told:
+        if message.status == "SUCCESS":
+            assert message.posted_ps < message.first_bit_ps <= message.last_bit_ps - FLIGHT_PS
 
 
 @pytest.mark.parametrize("op", ["read", "fetch_add"])

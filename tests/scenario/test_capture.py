@@ -21,7 +21,7 @@ def test_names_are_those_of_the_links_that_are_built(name: str, settings: tuple[
     pairs = list(scenario.fabric.topology.link_ends())
     assert link_names(pairs) == [link.name for link in links]
     assert link_names([(b, a) for a, b in pairs]) == [reverse_name(link) for link in links]
-    for link in links:
+    for link in (links[0], links[len(links) // 2], links[-1]):
         for each in (link.name, reverse_name(link)):
             assert load(name, [*settings, f"capture=['{each}']"]).capture == (each,)
 

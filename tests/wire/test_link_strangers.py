@@ -84,7 +84,7 @@ def test_a_strangers_data_needs_no_credit_and_takes_no_room(name: str) -> None:
 
 @pytest.mark.parametrize("text", [CREDITS, PFC], ids=["credits", "pfc"])
 @pytest.mark.parametrize("accept_foreign", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_link_control_changed_at_random_never_breaks_a_run(text: str, accept_foreign: bool, seed: int) -> None:
     numbers = random.Random(seed)
     names = (LINK, BACK, "leaf0-h0", "h3-leaf1", "leaf1-h2")

@@ -193,7 +193,7 @@ def test_damaged_captures_are_replayed_or_refused(
     monkeypatch.setattr(operations, "MAX_MESSAGE_BYTES", 1 << 18)
     monkeypatch.setattr(dissect_transport, "_icrc_verdict", lambda *_: "ok")
     numbers, ran = random.Random(11), 0
-    for round_number in range(150):
+    for round_number in range(80):
         names = ("cm_rping", "rc_loss_data", "rc_atomic", "ud_send", "uc_send_write", "rc_read", "rc_psn_wrap")
         data = bytearray((captures / f"rxe61__{names[round_number % len(names)]}.pcap").read_bytes())
         for _ in range(numbers.choice((1, 3, 30))):
@@ -205,7 +205,7 @@ def test_damaged_captures_are_replayed_or_refused(
             ran += run(scenario, Options(wire="memory"))["complete"]
         except ScenarioError as error:
             assert "\n" not in str(error)
-    assert ran > 50
+    assert ran > 25
 
 
 def test_a_resolved_scenario_loads_again(captures: Path) -> None:
