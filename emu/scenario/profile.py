@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,7 +113,22 @@ def is_path(name: str) -> bool:
 
 
 def _load(name: str, beside: Path, chain: tuple[str, ...]) -> Profile:
-    document, folder = _read(name, beside)
+    if not is_path(name):
+        known = profile_names()
+        if name not in known:
+            raise ScenarioError(f"unknown profile {show(name)}{nearest(name, known)}, or a path such as ./mine.yaml")
+        return _built_in(name)
+    path = beside / name
+    return _of(parse_document(read_file(path), str(path)), path.parent, chain)
+
+
+@cache
+def _built_in(name: str) -> Profile:
+    """Read once: a sweep asks for it with each of its runs, and PyYAML takes a tenth of a second."""
+    return _of(parse_document((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml"), Path(), ())
+
+
+def _of(document: Document, folder: Path, chain: tuple[str, ...]) -> Profile:
     written = validate(ProfileFile, document.value, document.where)
     entries: dict[Place, Entry] = {}
     if written.extends is not None:
@@ -144,14 +160,3 @@ def _check(profile: Profile, section: Place, model: type[Model], document: Docum
             place = ".".join(map(str, (*section, key)))
             raise ScenarioError(f"{document.name}: {place} is missing: give it, or `extends` a profile that does")
     validate(model, values, document.where, section)
-
-
-def _read(name: str, beside: Path) -> tuple[Document, Path]:
-    if is_path(name):
-        path = beside / name
-        return parse_document(read_file(path), str(path)), path.parent
-    known = profile_names()
-    if name not in known:
-        raise ScenarioError(f"unknown profile {show(name)}{nearest(name, known)}, or a path such as ./mine.yaml")
-    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_document(text, f"{name}.yaml"), Path()

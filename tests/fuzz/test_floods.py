@@ -23,8 +23,8 @@ from tests.fuzz.world import World
 ROCE = "profile: roce"
 IB_CCA = "profile: roce, congestion_control: ib_cca, cc_preset: default"
 SELECTIVE = "selective repeat, "
-FIRST, MORE = 1000, 1000  # frames before and between the two looks at what is kept
-GROWTH_BYTES = 8 * 1024  # 8 bytes a frame
+FIRST, MORE = 1500, 2000  # frames before and between the two looks at what is kept
+GROWTH_BYTES = 16 * 1024  # 8 bytes a frame
 EVENTS = 2500  # on their way at once: answers in their turnaround, notices, timers
 REQ = Req(
     local_id=0,
