@@ -104,7 +104,8 @@ class Queues(Model):
             raise refuse(f"{self.qp_depth} is no power of two, as a ring's length is", "qp_depth")
         if self.num_requests_in_batch > self.qp_depth:
             raise refuse(
-                f"{self.num_requests_in_batch}: a doorbell's batch is at most qp_depth, {self.qp_depth}",
+                f"{self.num_requests_in_batch}: a doorbell's batch is at most qp_depth, {self.qp_depth}"
+                " (what is not given is the profile's)",
                 "num_requests_in_batch",
             )
         blocks = -(-(INLINE_HEAD_BYTES + self.inline_bytes) // BLOCK_BYTES)
