@@ -19,6 +19,7 @@ from emu.measure.measurement import Measurement
 from emu.measure.series import INTERVAL_PS, Sample, Sampler
 from emu.run import conservation, expectations, outcome, pcie
 from emu.run.assembly import Assembly
+from emu.run.garbage import sought_seldom
 from emu.run.signals import EndingSignals
 from emu.run.standstill import Standstill
 from emu.scenario.model import Scenario
@@ -63,7 +64,8 @@ def run(scenario: Scenario, options: Options | None = None) -> dict[str, Any]:
         _watch(assembly, options)
         sampler = _sampler(assembly, options)
         signals.arm()
-        engine.run(scenario.run.until_ps)
+        with sought_seldom():
+            engine.run(scenario.run.until_ps)
         ran = time.perf_counter()
         assembly.measurement.finish()
         if sampler is not None:

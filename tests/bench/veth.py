@@ -9,6 +9,7 @@ from statistics import median
 from emu.frame import Frame
 from emu.lab.lab import Lab
 from emu.run.assembly import Assembly, topology_of
+from emu.run.garbage import sought_seldom
 from emu.wire.veth import READ_BUFFER, VethWire
 from tests.bench.figure import Figure
 from tests.bench.traffic import all_to_all
@@ -51,7 +52,8 @@ def _run(lab: Lab, flow_control: str, crossings: list[Crossing] | None = None) -
         assembly.taps.frame_sent = lambda _, name, frame: sent.append((name, frame))
     assembly.join(lab.wires)
     began = time.perf_counter()
-    assembly.engine.run()
+    with sought_seldom():
+        assembly.engine.run()
     took = time.perf_counter() - began
     if crossings is not None:
         ends = {name: port.wire for name, (_, port) in assembly.fabric.links.items()}
