@@ -29,6 +29,7 @@ class SendSide(Protocol):
     deadline_ps: int
     failed: bool
     fetched: SendWqe | None
+    fetched_bytes: int
     is_starved: bool
     landed: Places
 

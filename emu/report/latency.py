@@ -140,6 +140,10 @@ def _lower(rows: Rows) -> Iterator[str]:
     yield from table(lines)
 
 
+def _network_ns(parts: Mapping[str, float]) -> float:
+    return parts["total"] - parts["nic"] - parts.get("host", 0)
+
+
 def _parts(rows: Rows) -> Iterator[str]:
     at = _at(rows, _shown(rows))
     yield f"where the time goes at {format_size(_shown(rows))}"
@@ -150,7 +154,7 @@ def _parts(rows: Rows) -> Iterator[str]:
             lines.append((part.replace("_", " "), *map(time_text, values)))
     fetched = rows[0]["op"] in FETCHED
     if fetched:
-        both = (row["breakdown_ns"]["total"] - row["breakdown_ns"]["nic"] for row in at.values())
+        both = (_network_ns(row["breakdown_ns"]) for row in at.values())
         lines.append(("= request's and data's way", *map(time_text, both)))
     name = "  of it fabric latency" if fetched else "= fabric latency"
     lines.append((name, *(time_text(row["fabric_latency_ns"]) for row in at.values())))

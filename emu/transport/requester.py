@@ -31,7 +31,7 @@ RNR_RETRY_ENDLESS = 7
 class Requester(SendQueue):
     """A send queue that heeds answers, and their absence."""
 
-    __slots__ = ("_fatal", "_implied", "_rnr_left", "_tries_left", "fetched", "landed")
+    __slots__ = ("_fatal", "_implied", "_rnr_left", "_tries_left", "fetched", "fetched_bytes", "landed")
 
     finished: list[Completion] = []  # noqa: RUF012 - nothing is finished by sending it: empty for ever
 
@@ -42,6 +42,7 @@ class Requester(SendQueue):
         self._implied = False  # a gap in what came back has made us send again already
         self._fatal: tuple[int, WcStatus] | None = None  # a packet that the peer refused for good, and why
         self.landed: Places = ()  # where the payload of the last response went
+        self.fetched_bytes = 0  # of payload that came back, in order
         self.fetched: SendWqe | None = None  # whose last response the last one taken was
 
     def configure(self, config: RequesterConfig) -> None:
@@ -118,6 +119,7 @@ class Requester(SendQueue):
                 return WcStatus.BAD_RESP_ERR
             wqe.sink.write(0, frame.extension[0].to_bytes(8, "little"))
             self.landed = wqe.sink.places(0, 8)
+            self.fetched_bytes += 8
             return WcStatus.SUCCESS
         start = wqe.received * self._mtu_bytes
         wanted = min(self._mtu_bytes, wqe.size_bytes - start)
@@ -125,6 +127,7 @@ class Requester(SendQueue):
             return WcStatus.BAD_RESP_ERR
         wqe.sink.write(start, frame.payload)
         self.landed = wqe.sink.places(start, wanted)
+        self.fetched_bytes += wanted
         return WcStatus.SUCCESS
 
     def _up_to(self, acked: int, now_ps: int) -> list[Completion]:

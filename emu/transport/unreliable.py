@@ -30,6 +30,7 @@ class UnreliableRequester:
     __slots__ = ("_base", "_deth", "_envelope_of", "_mtu_bytes", "_next", "_wqes", "deadline_ps", "failed", "finished")
 
     fetched: SendWqe | None = None  # nothing is ever fetched
+    fetched_bytes = 0
     landed: Places = ()
     is_starved = False
 

@@ -65,7 +65,7 @@ class QP:
         self._connections = 0  # so far, those that RESET has ended included
         self._envelope: Envelope | None = None
         self._peer_was: QP | None = None  # before it was reset
-        self._taken_bytes = 0  # before it was reset
+        self._taken_bytes = self._fetched_bytes = 0  # before it was reset
         self._ways: dict[tuple[int, int | None, int], Envelope] = {}  # datagrams' headers, by where they go
         for cq in {id(cq): cq for cq in (send_cq, recv_cq)}.values():
             cq.attach(self._cq_overran)
@@ -94,8 +94,13 @@ class QP:
 
     @property
     def received_bytes(self) -> int:
-        """Payload that its peer has taken in order so far."""
-        return self.far.taken_bytes if self.far else 0
+        """Payload of its messages that is where it belongs so far, in order: at its peer, or fetched from there."""
+        return self.fetched_bytes + (self.far.taken_bytes if self.far else 0)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Payload that its own READs and atomics have brought, before it was reset too."""
+        return self._fetched_bytes + (self._state.requester.fetched_bytes if self._state is not None else 0)
 
     @property
     def taken_bytes(self) -> int:
@@ -263,7 +268,7 @@ class QP:
         return self._state
 
     def _reset(self) -> None:
-        self._taken_bytes = self.taken_bytes
+        self._taken_bytes, self._fetched_bytes = self.taken_bytes, self.fetched_bytes
         self._peer_was = self.far
         if self._state is not None:
             self.pd.context.nic.detach(self.qp_num)

@@ -108,8 +108,10 @@ def test_the_peer_of_one_that_was_reset_runs_out_of_tries(operation: WROpcode) -
     fairness.read(ends.engine.now_ps)  # what it had taken stays taken
     window = fairness.window(ends.engine.now_ps)
     assert window is not None
-    assert window.delivered_bytes == {ends.here.qp: 0}
-    assert ends.here.qp.received_bytes == taken
+    (more,) = window.delivered_bytes.values()
+    on_the_way = 60 * 1024 if operation is WROpcode.RDMA_READ else 0  # a few hundred nanoseconds of a READ's answer
+    assert 0 <= more <= on_the_way
+    assert ends.here.qp.received_bytes == taken + more > 0
     assert ends.assembly.routes.floor_ps(ends.here.qp, SIZE, operation) > 0
 
 
