@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
 
-from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from emu.commands.options import add_common, complain, keep, listed, options_of, ready, whole
+from emu.commands.options import add_common, keep, listed, options_of, ready, rows_folder, rows_verdict, whole
 from emu.errors import ScenarioError
 from emu.harness.doorbell import Doorbells, Plan, cases_of, measure
 from emu.harness.published import PARTS, compare
 from emu.report.doorbell import doorbell_text
-from emu.report.folder import ResultFolder
 from emu.report.output import to_json, write
 from emu.report.progress import Progress
 from emu.report.published import published_text
-from emu.report.table import count_text
 from emu.scenario.field import parse_message_bytes
 from emu.scenario.host_path import PATHS
 
@@ -92,11 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     cases = cases_of(plan)  # mistakes first, before anything is made
     ready(arguments)
-    with ExitStack() as stack:
-        folder = None
-        if arguments.out is not None:
-            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force, with_messages=False))
-        progress = stack.enter_context(Progress(len(cases), "row", quiet=arguments.quiet))
+    with rows_folder(arguments) as folder, Progress(len(cases), "row", quiet=arguments.quiet) as progress:
         doorbells = measure(cases, options_of(arguments), progress.reach)
         found = doorbells.to_json()
         lost = keep(folder, found)
@@ -104,7 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
         write(to_json(found))
     elif not arguments.quiet:
         write(doorbell_text(found, with_diagrams=not arguments.no_diagram))
-    return lost or _verdict(doorbells)
+    return _verdict(doorbells, lost)
 
 
 def _published(arguments: argparse.Namespace) -> int:
@@ -114,11 +106,7 @@ def _published(arguments: argparse.Namespace) -> int:
             option = f"--{name.replace('_', '-')}"
             raise ScenarioError(f"{option}: --published has its own; it takes --messages, --set and the common options")
     ready(arguments)
-    with ExitStack() as stack:
-        folder = None
-        if arguments.out is not None:
-            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force, with_messages=False))
-        progress = stack.enter_context(Progress(len(PARTS), "part", quiet=arguments.quiet))
+    with rows_folder(arguments) as folder, Progress(len(PARTS), "part", quiet=arguments.quiet) as progress:
         compared = compare(
             arguments.settings,
             arguments.seed,
@@ -132,13 +120,9 @@ def _published(arguments: argparse.Namespace) -> int:
         write(to_json(found))
     elif not arguments.quiet:
         write(published_text(found))
-    return lost or _verdict(compared.doorbells)
+    return _verdict(compared.doorbells, lost)
 
 
-def _verdict(doorbells: Doorbells) -> int:
-    for line in doorbells.missing:
-        complain(f"doorbell {line}")
-    if doorbells.interrupted:
-        complain(f"interrupted after {count_text(len(doorbells.rows), 'row')}")
-        return INTERRUPTED
-    return INCOMPLETE if doorbells.missing else OK
+def _verdict(doorbells: Doorbells, lost: int) -> int:
+    code = rows_verdict("doorbell", len(doorbells.rows), doorbells.missing, interrupted=doorbells.interrupted)
+    return lost or code

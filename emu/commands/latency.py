@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
 from fractions import Fraction
 
-from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from emu.commands.options import add_common, as_argument, complain, keep, listed, options_of, ready, whole
-from emu.harness.latency import Latencies, Plan, measure, scenarios_of
-from emu.report.folder import ResultFolder
+from emu.commands.options import (
+    add_common,
+    as_argument,
+    keep,
+    listed,
+    options_of,
+    ready,
+    rows_folder,
+    rows_verdict,
+    whole,
+)
+from emu.harness.latency import Plan, measure, scenarios_of
 from emu.report.latency import latency_text
 from emu.report.output import to_json, write
 from emu.report.progress import Progress
-from emu.report.table import count_text
 from emu.scenario.field import parse_message_bytes
 from emu.scenario.posting import OPS
 from emu.units import parse_fraction
@@ -73,11 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     total = len(scenarios_of(plan))  # mistakes first, before anything is made
     ready(arguments)
-    with ExitStack() as stack:
-        folder = None
-        if arguments.out is not None:
-            folder = stack.enter_context(ResultFolder(arguments.out, force=arguments.force, with_messages=False))
-        progress = stack.enter_context(Progress(total, "run", quiet=arguments.quiet))
+    with rows_folder(arguments) as folder, Progress(total, "run", quiet=arguments.quiet) as progress:
         latencies = measure(plan, options_of(arguments), progress.reach)
         found = latencies.to_json()
         lost = keep(folder, found)
@@ -85,17 +87,8 @@ def execute(arguments: argparse.Namespace) -> int:
         write(to_json(found))
     elif not arguments.quiet:
         write(latency_text(found, arguments.claim))
-    code = _verdict(latencies)
+    code = rows_verdict("latency", len(latencies.rows), latencies.missing, interrupted=latencies.interrupted)
     return lost or code
-
-
-def _verdict(latencies: Latencies) -> int:
-    for line in latencies.missing:
-        complain(f"latency {line}")
-    if latencies.interrupted:
-        complain(f"interrupted after {count_text(len(latencies.rows), 'row')}")
-        return INTERRUPTED
-    return INCOMPLETE if latencies.missing else OK
 
 
 def _claim(text: str) -> Fraction:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from emu.commands.exit_codes import OK
+from emu.commands.exit_codes import INCOMPLETE, INTERRUPTED, OK
 from emu.engine import Engine
 from emu.errors import MachineError, ScenarioError
 from emu.frame import Message
@@ -15,6 +16,7 @@ from emu.measure.measurement import Measurement
 from emu.measure.series import INTERVAL_PS, Sample
 from emu.report.folder import ResultFolder
 from emu.report.output import say
+from emu.report.table import count_text
 from emu.run import WIRES, Options
 from emu.units import parse_time_ps
 
@@ -97,6 +99,26 @@ def options_of(
 def complain(text: str) -> None:
     """One line on stderr: why the exit code is not 0."""
     say(f"emu: {text}")
+
+
+@contextmanager
+def rows_folder(arguments: argparse.Namespace) -> Iterator[ResultFolder | None]:
+    """The result folder of a command whose result is rows, if one is asked for: messages are not listed there."""
+    if arguments.out is None:
+        yield None
+        return
+    with ResultFolder(arguments.out, force=arguments.force, with_messages=False) as folder:
+        yield folder
+
+
+def rows_verdict(command: str, rows: int, missing: Sequence[str], *, interrupted: bool) -> int:
+    """The exit code of such a command; what has no row, and that it was interrupted, goes to stderr."""
+    for line in missing:
+        complain(f"{command} {line}")
+    if interrupted:
+        complain(f"interrupted after {count_text(rows, 'row')}")
+        return INTERRUPTED
+    return INCOMPLETE if missing else OK
 
 
 def keep(folder: ResultFolder | None, result: Mapping[str, Any]) -> int:

@@ -67,8 +67,7 @@ def peak_mb(path: Path, interfaces: int, flows: int, *options: str) -> float:
     return int(done.stderr.splitlines()[-1]) * 1024 / 1e6
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("options", [("--json", "--frames"), ("--frames",)])
+@pytest.mark.parametrize("options", [pytest.param(("--json", "--frames"), marks=pytest.mark.long), ("--frames",)])
 def test_a_tenth_of_all_limits_takes_little(options: tuple[str, ...], tmp_path: Path) -> None:
     """The fast one: what is listed is some 50 MB of JSON, none of which is held."""
     assert peak_mb(tmp_path / "a", INTERFACE_LIMIT // 10, FLOW_LIMIT // 10, *options) < 40 + stated_mb() / 10 + 40
